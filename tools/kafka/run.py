@@ -1,0 +1,54 @@
+"""Running one of Kafka's command line tools and reading what it printed."""
+
+from __future__ import annotations
+
+import subprocess
+
+from tools.kafka.distribution import command
+
+# The names that are worth remembering; any other class may be given in full.
+SHORT_NAMES = {
+    "api-versions": "org.apache.kafka.tools.BrokerApiVersionsCommand",
+    "cluster": "org.apache.kafka.tools.ClusterTool",
+    "configs": "kafka.admin.ConfigCommand",
+    "console-consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
+    "console-producer": "org.apache.kafka.tools.ConsoleProducer",
+    "consumer-perf": "org.apache.kafka.tools.ConsumerPerformance",
+    "delete-records": "org.apache.kafka.tools.DeleteRecordsCommand",
+    "dump-log": "org.apache.kafka.tools.DumpLogSegments",
+    "end-to-end-latency": "org.apache.kafka.tools.EndToEndLatency",
+    "features": "org.apache.kafka.tools.FeatureCommand",
+    "get-offsets": "org.apache.kafka.tools.GetOffsetShell",
+    "leader-election": "org.apache.kafka.tools.LeaderElectionCommand",
+    "log-dirs": "org.apache.kafka.tools.LogDirsCommand",
+    "metadata-quorum": "org.apache.kafka.tools.MetadataQuorumCommand",
+    "producer-perf": "org.apache.kafka.tools.ProducerPerformance",
+    "reassign": "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",
+    "replica-verification": "org.apache.kafka.tools.ReplicaVerificationTool",
+    "storage": "kafka.tools.StorageTool",
+    "topics": "org.apache.kafka.tools.TopicCommand",
+    "transactions": "org.apache.kafka.tools.TransactionsCommand",
+    "verifiable-producer": "org.apache.kafka.tools.VerifiableProducer",
+    "verifiable-consumer": "org.apache.kafka.tools.VerifiableConsumer",
+}
+
+
+class ToolFailed(RuntimeError):
+    """A tool ended with an exit code other than zero."""
+
+
+def run_tool(tool: str, *arguments: str, stdin: str = "", timeout: float = 120.0) -> str:
+    """Stdout of the tool; its stderr is part of the error when it fails."""
+    done = subprocess.run(
+        command(SHORT_NAMES.get(tool, tool), *arguments),
+        input=stdin,
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise ToolFailed(
+            f"{tool} {' '.join(arguments)} ended with {done.returncode}:\n{done.stdout}{done.stderr}"
+        )
+    return done.stdout
