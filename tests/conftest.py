@@ -1,0 +1,25 @@
+"""What every test may use. The interop fixtures live in tests/interop."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+# Tests share a few modules with bench/ and tools/, which are not installed packages.
+PROJECT = str(Path(__file__).resolve().parents[1])
+if PROJECT not in sys.path:
+    sys.path.insert(0, PROJECT)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("interop")
+    group.addoption(
+        "--referee",
+        action="store_true",
+        help="run the interop tests against Apache Kafka, to prove that they ask for what Kafka does",
+    )
+    group.addoption(
+        "--bootstrap", default=None, help="run the interop tests against this running broker (host:port)"
+    )
