@@ -1,0 +1,72 @@
+"""EndQuorumEpoch (key 54): a leader of the quorum resigns (KIP-595).
+
+v1 flexible, preferred candidates in place of successors, leader endpoints (KIP-853).
+"""
+
+from __future__ import annotations
+
+from ottla.core.ids import ZERO_UUID, Uuid
+from ottla.protocol.schema import field, i16, i32, message, struct, u16
+
+
+@struct
+class ReplicaInfo:
+    candidate_id: i32 = 0
+    candidate_directory_id: Uuid = ZERO_UUID
+
+
+@struct
+class PartitionData:
+    partition_index: i32 = 0
+    leader_id: i32 = 0
+    leader_epoch: i32 = 0
+    preferred_successors: list[i32] = field("0", default=[], ignorable=True)
+    preferred_candidates: list[ReplicaInfo] = field("1+", default=[], ignorable=True)
+
+
+@struct
+class TopicData:
+    topic_name: str = ""
+    partitions: list[PartitionData] = field(default=[])
+
+
+@struct
+class LeaderEndpoint:
+    name: str = ""
+    host: str = ""
+    port: u16 = 0
+
+
+@message(key=54, versions="0-1", flexible="1+")
+class EndQuorumEpochRequest:
+    cluster_id: str | None = None
+    topics: list[TopicData] = field(default=[])
+    leader_endpoints: list[LeaderEndpoint] = field("1+", default=[], ignorable=True)
+
+
+@struct
+class PartitionDataResponse:
+    partition_index: i32 = 0
+    error_code: i16 = 0
+    leader_id: i32 = 0
+    leader_epoch: i32 = 0
+
+
+@struct
+class TopicDataResponse:
+    topic_name: str = ""
+    partitions: list[PartitionDataResponse] = field(default=[])
+
+
+@struct
+class NodeEndpoint:
+    node_id: i32 = 0
+    host: str = ""
+    port: u16 = 0
+
+
+@message(key=54, versions="0-1", flexible="1+")
+class EndQuorumEpochResponse:
+    error_code: i16 = 0
+    topics: list[TopicDataResponse] = field(default=[])
+    node_endpoints: list[NodeEndpoint] = field("1+", default=[], tag=0)

@@ -1,0 +1,21 @@
+"""RenewDelegationToken (key 39): prolong a delegation token.
+
+v2 flexible.
+"""
+
+from __future__ import annotations
+
+from ottla.protocol.schema import i16, i32, i64, message
+
+
+@message(key=39, versions="0-2", flexible="2+")
+class RenewDelegationTokenRequest:
+    hmac: bytes = b""
+    renew_period_ms: i64 = 0
+
+
+@message(key=39, versions="0-2", flexible="2+")
+class RenewDelegationTokenResponse:
+    error_code: i16 = 0
+    expiry_timestamp_ms: i64 = 0
+    throttle_time_ms: i32 = 0
