@@ -1,0 +1,59 @@
+# `make` lists the tasks. `make run` and `make test` are all a new machine needs: Python 3.11+, make, and
+# (for the fast record kernel) a C compiler.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.DEFAULT_GOAL := help
+.PHONY: help run test check format schemas codec bench crash kafka-check interop-referee clean
+
+help: ## list the tasks
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sort | sed -E 's/:.*## /\t/' | expand -t 18
+
+$(READY): pyproject.toml setup.py constraints.txt src/ottla/protocol/_kernel.pyx
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "Ottla needs Python 3.11 or newer; set PYTHON=python3.11 (or newer)"; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "installing into $(VENV) ..."
+	@if command -v uv >/dev/null 2>&1; then \
+		VIRTUAL_ENV=$(VENV) uv pip install -q -c constraints.txt -e '.[dev]'; \
+	else \
+		$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[dev]'; \
+	fi
+	@touch $@
+
+run: $(READY) ## start a broker on 127.0.0.1:9092 with its data in ./data
+	@exec $(BIN)/ottla serve
+
+test: $(READY) check ## everything CI runs: lint, types, layers, all tests
+	$(BIN)/python -m pytest -n 2 --dist loadgroup
+
+check: $(READY) ## lint, types and layers
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(READY) ## format the code
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+schemas: $(READY) ## compare every message with Kafka's definitions: make schemas SCHEMAS=<folder of Kafka's JSON files>
+	$(BIN)/python tools/compare_schemas.py $(SCHEMAS)
+
+codec: $(READY) ## show the code of one codec: make codec API=produce VERSION=9
+	$(BIN)/python tools/show_codec.py $(API) $(VERSION)
+
+bench: $(READY) ## measure the broker; BENCH="--kafka" compares with Apache Kafka (needs Java and Maven)
+	$(BIN)/python -m bench $(BENCH)
+
+crash: $(READY) ## recover from many more simulated power losses than `make test` does
+	OTTLA_CRASH_IMAGES=100000 $(BIN)/python -m pytest tests/crash -n 2
+
+kafka-check: $(READY) ## have Apache Kafka read our files and start on our data (needs Java and Maven)
+	$(BIN)/python -m tools.kafka.check
+
+clean: ## remove the environment and everything built
+	rm -rf $(VENV) build dist src/*.egg-info src/ottla/protocol/_kernel.c src/ottla/protocol/*.so

@@ -1,0 +1,74 @@
+"""Every partition that has a replica on this node."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ottla.core.ids import Uuid
+from ottla.core.types import TopicPartition
+from ottla.protocol.errors import InconsistentTopicId, KafkaStorageError, UnknownTopicOrPartition
+from ottla.replication.partition import Partition
+from ottla.storage.log import Log
+from ottla.storage.log_directory import LogDirectory
+
+
+class Replicas:
+    """Found by name on every request, so the lookup is one dictionary per topic."""
+
+    def __init__(self, node_id: int) -> None:
+        self.node_id = node_id
+        self._topics: dict[str, dict[int, Partition]] = {}
+        # Partitions that took appends in this turn of the loop and have bytes still to be written.
+        self.dirty: list[Partition] = []
+
+    def __iter__(self) -> Iterator[Partition]:
+        for partitions in self._topics.values():
+            yield from partitions.values()
+
+    def __len__(self) -> int:
+        return sum(map(len, self._topics.values()))
+
+    def find(self, topic: str, partition: int) -> Partition | None:
+        partitions = self._topics.get(topic)
+        return None if partitions is None else partitions.get(partition)
+
+    def get(self, topic: str, partition: int, topic_id: Uuid | None = None) -> Partition:
+        """The replica, or the Kafka error that says why there is none."""
+        found = self.find(topic, partition)
+        if found is None:
+            raise UnknownTopicOrPartition
+        if topic_id is not None and topic_id != found.topic_id:
+            raise InconsistentTopicId
+        if found.offline:
+            raise KafkaStorageError
+        return found
+
+    def add(self, name: TopicPartition, topic_id: Uuid, log: Log, directory: LogDirectory) -> Partition:
+        made = Partition(name, topic_id, log, directory, self.node_id, self.dirty)
+        self._topics.setdefault(name.topic, {})[name.partition] = made
+        return made
+
+    def remove(self, name: TopicPartition) -> Partition | None:
+        partitions = self._topics.get(name.topic)
+        if partitions is None:
+            return None
+        gone = partitions.pop(name.partition, None)
+        if not partitions:
+            del self._topics[name.topic]
+        return gone
+
+    def write_pending(self) -> bool:
+        """Write what this turn appended, one gather-write per log; False if some log could not.
+
+        Called before the turn's answers leave: an acks=1 answer promises that the bytes are with the kernel.
+        """
+        dirty = self.dirty
+        fine = True
+        while dirty:
+            partition = dirty.pop()
+            try:
+                partition.write()
+            except OSError as error:
+                fine = False
+                partition.directory.fail(error)
+        return fine

@@ -1,0 +1,13 @@
+"""The real time."""
+
+from __future__ import annotations
+
+import time
+
+
+class SystemClock:
+    def wall_ms(self) -> int:
+        return time.time_ns() // 1_000_000
+
+    def monotonic_ms(self) -> int:
+        return time.monotonic_ns() // 1_000_000

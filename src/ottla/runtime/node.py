@@ -1,0 +1,329 @@
+"""This node: its log directories, its view of the cluster, and the partitions it holds.
+
+The shell between the metadata log and the logs: it opens directories, folds what the controller decided into
+partitions (made, led, reconfigured, removed), and hands handlers what they ask for. Metadata arrives as
+deltas and is applied in slices, so that creating a thousand partitions does not hold up a fetch.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import random
+from collections import deque
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from ottla.config.broker import BrokerSettings, effective
+from ottla.config.listeners import Listeners
+from ottla.config.topic import TopicSettings, topic_settings
+from ottla.core.clock import Clock
+from ottla.core.files import Files
+from ottla.core.ids import Uuid
+from ottla.core.types import TopicPartition
+from ottla.metadata.cluster import BrokerRegistration
+from ottla.metadata.delta import Delta
+from ottla.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, Image, Topic
+from ottla.metadata.partition import PartitionState
+from ottla.protocol.errors import KafkaStorageError
+from ottla.protocol.messages.broker_registration import Listener as RegisteredListener
+from ottla.replication.fetch_session import FetchSessions
+from ottla.replication.partition import NO_LEADER, Partition
+from ottla.replication.replicas import Replicas
+from ottla.runtime.clock import SystemClock
+from ottla.runtime.flusher import Flusher
+from ottla.runtime.housekeeping import Housekeeping
+from ottla.runtime.lifecycle import Lifecycle
+from ottla.runtime.producer_ids import ProducerIds
+from ottla.runtime.quorum import Quorum
+from ottla.storage.files import OS_FILES
+from ottla.storage.log_directory import LogDirectory, open_log_directories
+
+if TYPE_CHECKING:
+    from ottla.server.connection import Connection
+
+logger = logging.getLogger("ottla.node")
+
+# Partitions made or changed before other work of the loop gets its turn.
+SLICE: Final = 20
+DURABLE: Final = "durable"
+
+
+class Node:
+    def __init__(
+        self,
+        properties: Mapping[str, str],
+        settings: BrokerSettings,
+        listeners: Listeners,
+        *,
+        clock: Clock | None = None,
+        files: Files = OS_FILES,
+    ) -> None:
+        self.static_properties = dict(properties)
+        self.settings = settings
+        self.listeners = listeners
+        self.clock = clock or SystemClock()
+        self.node_id = settings.node_id
+        self.cluster_id = ""
+        self.image = Image()
+        self.replicas = Replicas(self.node_id)
+        self.fetch_sessions = FetchSessions(settings.max_incremental_fetch_session_cache_slots)
+        self.log_directories: list[LogDirectory] = []
+        self.quorum: Quorum
+        self.producer_ids: ProducerIds
+        self._files = files
+        self._flushers: dict[LogDirectory, Flusher] = {}
+        self._is_durable = settings.ottla_durability == DURABLE
+        self._lifecycle: Lifecycle | None = None
+        self._housekeeping: Housekeeping | None = None
+        self._topic_settings: dict[str, TopicSettings] = {}
+        self._deltas: deque[Delta] = deque()
+        self._applying: asyncio.Task[None] | None = None
+        self._settings_listeners: list[object] = []
+
+    @property
+    def broker_epoch(self) -> int:
+        return -1 if self._lifecycle is None else self._lifecycle.broker_epoch
+
+    # --- start ---------------------------------------------------------------------------
+
+    async def load(self) -> None:
+        """Open everything that is on disk. Nothing is served yet."""
+        settings = self.settings
+        self.log_directories = open_log_directories(
+            settings.log_dirs,
+            clock=self.clock,
+            node_id=self.node_id,
+            files=self._files,
+            recovery_threads=settings.num_recovery_threads_per_data_dir,
+        )
+        self.cluster_id = self.log_directories[0].cluster_id
+        self._flushers = {directory: Flusher(directory) for directory in self.log_directories}
+        for directory in self.log_directories:
+            directory.on_offline(partial(self._directory_failed, directory))
+        self.quorum = await Quorum.open(self)
+        self.image = self.quorum.image
+        self._configure()
+        await asyncio.to_thread(self._load_logs)
+        self.producer_ids = ProducerIds(self.quorum, node_id=self.node_id, broker_epoch=lambda: self.broker_epoch)
+
+    def _load_logs(self) -> None:
+        for directory in self.log_directories:
+            directory.load(self.topic_settings, self._is_stray)
+
+    def _is_stray(self, name: TopicPartition, topic_id: Uuid | None) -> bool:
+        """Whether the cluster has no such partition here any more, or another topic of that name."""
+        topic = self.image.topics.get(name.topic)
+        if topic is None:
+            return True
+        state = topic.partitions.get(name.partition)
+        if state is None or self.node_id not in state.replicas:
+            return True
+        return topic_id is not None and topic_id != topic.id
+
+    async def join(self, addresses: Sequence[tuple[str, int]]) -> None:
+        """Register with the controller and serve what it lets us serve."""
+        self._lifecycle = Lifecycle(
+            self.quorum,
+            node_id=self.node_id,
+            cluster_id=self.cluster_id,
+            rack=self.settings.broker_rack,
+            heartbeat_interval_ms=self.settings.broker_heartbeat_interval_ms,
+            metadata_offset=lambda: self.image.offset,
+        )
+        await self._lifecycle.register(
+            self._registered_listeners(addresses),
+            [directory.id for directory in self.log_directories],
+            max(directory.previous_broker_epoch for directory in self.log_directories),
+        )
+        for topic in self.image.topics.values():
+            await self._apply_topic(topic, topic.partitions)
+        self.quorum.subscribe(self._changed)
+        await self._lifecycle.become_active()
+        await self.caught_up()
+        self._housekeeping = Housekeeping(self)
+        self._housekeeping.start()
+
+    def _registered_listeners(self, addresses: Sequence[tuple[str, int]]) -> list[RegisteredListener]:
+        registered = []
+        for wanted, (host, port) in zip(self.listeners.clients, addresses, strict=True):
+            advertised = self.listeners.advertised.get(wanted.name)
+            registered.append(
+                RegisteredListener(
+                    name=wanted.name,
+                    host=advertised.host if advertised else host,
+                    port=(advertised.port if advertised else 0) or port,
+                    security_protocol=0,
+                )
+            )
+        return registered
+
+    # --- stop ----------------------------------------------------------------------------
+
+    async def stop(self) -> None:
+        """Leave the cluster, then flush and close every log. Safe at any point of a start that failed."""
+        if self._housekeeping is not None:
+            await self._housekeeping.stop()
+        if self._lifecycle is not None and self._lifecycle.broker_epoch >= 0:
+            await self._lifecycle.leave()
+        if self._applying is not None:
+            await self._applying
+        for flusher in self._flushers.values():
+            await flusher.close()
+        if hasattr(self, "quorum"):
+            await self.quorum.close()
+        for directory in self.log_directories:
+            await asyncio.to_thread(directory.close, self.broker_epoch)
+
+    # --- what handlers ask ---------------------------------------------------------------
+
+    def synced(self, partition: Partition, last_offset: int) -> asyncio.Future[None] | None:
+        """A future for the sync that acks=all waits for; None when this broker leaves it to the page cache."""
+        if not self._is_durable:
+            return None
+        return self._flushers[partition.directory].synced(partition.log, last_offset + 1)
+
+    def topic_settings(self, topic: str) -> TopicSettings:
+        known = self._topic_settings.get(topic)
+        if known is None:
+            overrides = self.image.config(TOPIC_RESOURCE, topic)
+            known = self._topic_settings[topic] = topic_settings(overrides, self.settings)
+        return known
+
+    def random_session_id(self) -> int:
+        return random.randint(1, 2**31 - 1)
+
+    def broker_endpoint(self, broker: BrokerRegistration, connection: Connection) -> tuple[str, int]:
+        """Where this client finds a broker: ourselves at the address it dialled, unless told otherwise."""
+        listener = connection.listener_name
+        if broker.id == self.node_id and listener not in self.listeners.advertised:
+            return connection.dialled_host, connection.dialled_port
+        endpoint = broker.endpoint(listener)
+        return ("", -1) if endpoint is None else (endpoint.host, endpoint.port)
+
+    # --- following the metadata log ------------------------------------------------------
+
+    async def caught_up(self) -> None:
+        """Return once the partitions here are as the metadata log said when this was called."""
+        while self._applying is not None and not self._applying.done():
+            await asyncio.shield(self._applying)
+
+    def _changed(self, image: Image, delta: Delta) -> None:
+        """The metadata log has moved on."""
+        self._deltas.append(delta)
+        if self._applying is None or self._applying.done():
+            self._applying = asyncio.get_running_loop().create_task(self._apply_deltas())
+
+    async def _apply_deltas(self) -> None:
+        while self._deltas:
+            delta = self._deltas.popleft()
+            if delta.configs:
+                self._reconfigure(delta.configs)
+            for topic_id, name in delta.deleted_topics.items():
+                self._remove_topic(name, topic_id)
+            for name, numbers in delta.topics.items():
+                topic = self.image.topics.get(name)
+                if topic is not None:
+                    await self._apply_topic(topic, numbers)
+
+    async def _apply_topic(self, topic: Topic, numbers: object) -> None:
+        assert isinstance(numbers, dict | set)
+        for count, number in enumerate(sorted(numbers), 1):
+            state = topic.partitions.get(number)
+            if state is not None:
+                self._apply_partition(topic, number, state)
+            if count % SLICE == 0:
+                await asyncio.sleep(0)
+
+    def _apply_partition(self, topic: Topic, number: int, state: PartitionState) -> None:
+        name = TopicPartition(topic.name, number)
+        if self.node_id not in state.replicas:
+            self._remove(name)
+            return
+        partition = self.replicas.find(topic.name, number)
+        if partition is not None and partition.topic_id != topic.id:
+            self._remove(name)
+            partition = None
+        if partition is None:
+            partition = self._open(topic, name)
+            if partition is None:
+                return
+        if state.partition_epoch < partition.partition_epoch or partition.offline:
+            return
+        partition.isr.reset(state.replicas, state.isr, self.topic_settings(topic.name).min_insync_replicas)
+        if state.leader == self.node_id:
+            partition.become_leader(state.leader_epoch, state.partition_epoch)
+        elif state.leader_epoch != partition.leader_epoch or partition.leader != state.leader:
+            partition.stop_leading(state.leader, state.leader_epoch, state.partition_epoch)
+
+    def _open(self, topic: Topic, name: TopicPartition) -> Partition | None:
+        """The partition's log, found or made. A directory that fails to make it is offline from then on."""
+        for directory in self.log_directories:
+            log = directory.logs.get(name)
+            if log is not None:
+                return self.replicas.add(name, topic.id, log, directory)
+            if name in directory.unloadable:
+                return None
+        online = [directory for directory in self.log_directories if directory.error is None]
+        if not online:
+            return None
+        directory = min(online, key=lambda one: len(one.logs))
+        try:
+            log = directory.create_log(name, topic.id, self.topic_settings(topic.name))
+        except (OSError, KafkaStorageError) as error:
+            logger.error("cannot make a log partition=%s error=%s", name, error)
+            return None
+        return self.replicas.add(name, topic.id, log, directory)
+
+    def _remove_topic(self, name: str, topic_id: Uuid) -> None:
+        for partition in [p for p in self.replicas if p.topic_id == topic_id]:
+            self._remove(partition.partition)
+        self._topic_settings.pop(name, None)
+
+    def _remove(self, name: TopicPartition) -> None:
+        gone = self.replicas.remove(name)
+        if gone is not None:
+            gone.stop_leading(NO_LEADER, gone.leader_epoch, gone.partition_epoch)
+            if gone.directory.error is None:
+                gone.directory.delete_log(name)
+
+    # --- settings ------------------------------------------------------------------------
+
+    def _configure(self) -> None:
+        self.settings = effective(
+            self.static_properties,
+            self.image.config(BROKER_RESOURCE, ""),
+            self.image.config(BROKER_RESOURCE, str(self.node_id)),
+        )
+
+    def _reconfigure(self, changed: set[tuple[int, str]]) -> None:
+        """Dynamic settings changed: swap the snapshots that logs and listeners hold."""
+        if any(kind == BROKER_RESOURCE for kind, _ in changed):
+            self._configure()
+            self._topic_settings.clear()
+            topics = {partition.partition.topic for partition in self.replicas}
+        else:
+            topics = {name for kind, name in changed if kind == TOPIC_RESOURCE}
+            for name in topics:
+                self._topic_settings.pop(name, None)
+        for partition in self.replicas:
+            topic = partition.partition.topic
+            if topic in topics:
+                settings = self.topic_settings(topic)
+                partition.log.settings = settings
+                partition.isr.min_insync_replicas = settings.min_insync_replicas
+
+    # --- failures ------------------------------------------------------------------------
+
+    def _directory_failed(self, directory: LogDirectory, error: Exception) -> None:
+        """A directory went offline: its partitions answer KAFKA_STORAGE_ERROR, the rest goes on."""
+        logger.error("log directory offline path=%s error=%s", directory.path, error)
+        for partition in self.replicas:
+            if partition.directory is directory:
+                partition.fail()
+        if self._lifecycle is not None:
+            self._lifecycle.offline_directories.append(directory.id)
+        if all(one.error is not None for one in self.log_directories):
+            logger.critical("every log directory is offline pid=%d", os.getpid())

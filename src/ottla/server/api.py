@@ -1,0 +1,50 @@
+"""Which APIs this broker serves, and in which versions: one table.
+
+A handler lives in `server/handlers/<name>.py` as a function of the same name, its messages in
+`protocol/messages/<name>.py`. Both are imported when the first client asks for them, so that starting a
+broker does not pay for the forty APIs nobody has called yet. ApiVersions answers from this table.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Served(NamedTuple):
+    key: int
+    name: str
+    first: int
+    last: int
+
+
+SERVED = {
+    row.key: row
+    for row in (
+        Served(0, "produce", 0, 13),
+        Served(1, "fetch", 0, 18),
+        Served(2, "list_offsets", 0, 11),
+        Served(3, "metadata", 0, 13),
+        Served(17, "sasl_handshake", 0, 1),
+        Served(18, "api_versions", 0, 4),
+        Served(19, "create_topics", 0, 7),
+        Served(20, "delete_topics", 0, 6),
+        Served(21, "delete_records", 0, 2),
+        Served(22, "init_producer_id", 0, 5),  # 6 is unstable in Kafka 4.3 (two-phase commit, KIP-939)
+        Served(23, "offset_for_leader_epoch", 0, 4),
+        Served(32, "describe_configs", 0, 4),
+        Served(33, "alter_configs", 0, 2),
+        Served(35, "describe_log_dirs", 0, 5),
+        Served(37, "create_partitions", 0, 3),
+        Served(43, "elect_leaders", 0, 2),
+        Served(44, "incremental_alter_configs", 0, 1),
+        Served(45, "alter_partition_reassignments", 0, 1),
+        Served(46, "list_partition_reassignments", 0, 0),
+        Served(55, "describe_quorum", 0, 2),
+        Served(57, "update_features", 0, 2),
+        Served(60, "describe_cluster", 0, 2),
+        Served(61, "describe_producers", 0, 0),
+        Served(64, "unregister_broker", 0, 0),
+        Served(74, "list_config_resources", 0, 1),
+        Served(75, "describe_topic_partitions", 0, 0),
+    )
+}

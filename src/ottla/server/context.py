@@ -1,0 +1,29 @@
+"""What a handler may reach: who is asking, in which version, and this node's parts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ottla.runtime.node import Node
+    from ottla.server.connection import Connection
+
+
+class Disconnect(Exception):
+    """Raised by a handler when Kafka's answer is to close the connection. The message says why."""
+
+
+class Context:
+    """One request's surroundings. Made for every request, so it is four slots and nothing more.
+
+    Views of records in the request are good until the handler's first `await`: the buffer they lie in
+    belongs to the connection, which then reads on into it.
+    """
+
+    __slots__ = ("client_id", "connection", "node", "version")
+
+    def __init__(self, version: int, client_id: str | None, connection: Connection, node: Node) -> None:
+        self.version = version
+        self.client_id = client_id
+        self.connection = connection
+        self.node = node

@@ -1,0 +1,264 @@
+"""Fetch (key 1, versions 0-18): read batches from partitions, waiting for some if asked to.
+
+Kafka 4 dropped versions 0 to 3; we serve them, and turn batches into the message sets they know.
+Answers hold whole batches: where Kafka may cut the last one at the byte limit, we leave it out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+from ottla.core.files import Buffer
+from ottla.protocol.batch import iter_batches
+from ottla.protocol.errors import (
+    KafkaError,
+    NotLeaderOrFollower,
+    UnknownTopicId,
+    UnsupportedCompressionType,
+)
+from ottla.protocol.messages.fetch import (
+    AbortedTransaction,
+    EpochEndOffset,
+    FetchableTopicResponse,
+    FetchRequest,
+    FetchResponse,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
+    PartitionData,
+)
+from ottla.replication.fetch_session import Fetch, SessionPartition
+from ottla.replication.partition import Partition
+from ottla.server.context import Context
+
+if TYPE_CHECKING:
+    from ottla.storage.log import Log
+
+READ_COMMITTED: Final = 1
+CONSUMER: Final = -1
+# Batches of magic 2 came with version 4; versions 2 and 3 know timestamps (magic 1), older ones do not.
+MAGIC_OF_OLD_VERSIONS: Final = {0: 0, 1: 0, 2: 1, 3: 1}
+ZSTD_SINCE: Final = 10
+
+Answers = list[tuple[SessionPartition, PartitionData]]
+
+
+async def fetch(request: FetchRequest, ctx: Context) -> FetchResponse:
+    node = ctx.node
+    try:
+        wanted = node.fetch_sessions.begin(
+            request, ctx.version, node.clock.monotonic_ms(), node.random_session_id()
+        )
+    except KafkaError as error:
+        return FetchResponse(error_code=error.code)
+    reading = _Reading(request, ctx, wanted)
+    answers = reading.read()
+    if not reading.is_satisfied and request.max_wait_ms > 0:
+        answers = await _wait(reading, request.max_wait_ms)
+    return _response(ctx, wanted, wanted.changed(answers))
+
+
+class _Reading:
+    """One pass over the partitions of a fetch; may be repeated after a wait."""
+
+    def __init__(self, request: FetchRequest, ctx: Context, wanted: Fetch) -> None:
+        self.ctx = ctx
+        self.wanted = wanted
+        self.min_bytes = request.min_bytes
+        self.read_committed = request.isolation_level == READ_COMMITTED
+        self.replica_id = request.replica_state.replica_id if ctx.version >= 15 else request.replica_id
+        self.max_bytes = min(request.max_bytes, ctx.node.settings.fetch_max_bytes)
+        self.bytes = 0
+        self.must_answer = False
+
+    @property
+    def is_satisfied(self) -> bool:
+        """Enough was read, or something came up that the client should hear of at once."""
+        return self.must_answer or self.bytes >= self.min_bytes
+
+    def read(self) -> Answers:
+        self.bytes = 0
+        answers = []
+        left = self.max_bytes
+        for wanted in self.wanted.wanted():
+            answer = self._read_partition(wanted, left)
+            size = len(answer.records or b"")
+            left = max(0, left - size)
+            self.bytes += size
+            answers.append((wanted, answer))
+        return answers
+
+    def partitions(self) -> list[Partition]:
+        """The partitions that a wait is for."""
+        found = (self._find(wanted) for wanted in self.wanted.wanted())
+        return [partition for partition in found if partition is not None]
+
+    def _find(self, wanted: SessionPartition) -> Partition | None:
+        topic = wanted.topic
+        if self.ctx.version >= 13:
+            known = self.ctx.node.image.topic_by_id.get(wanted.topic_id)
+            if known is None:
+                return None
+            topic = known.name
+        return self.ctx.node.replicas.find(topic, wanted.partition)
+
+    def _read_partition(self, wanted: SessionPartition, left: int) -> PartitionData:
+        try:
+            return self._read_log(wanted, left)
+        except KafkaError as error:
+            self.must_answer = True
+            return PartitionData(
+                partition_index=wanted.partition,
+                error_code=error.code,
+                high_watermark=-1,
+                aborted_transactions=None,
+                records=b"",
+            )
+
+    def _read_log(self, wanted: SessionPartition, left: int) -> PartitionData:
+        asked = wanted.asked
+        version = self.ctx.version
+        partition = self._find(wanted)
+        if partition is None:
+            if version >= 13 and self.ctx.node.image.topic_by_id.get(wanted.topic_id) is None:
+                raise UnknownTopicId
+            partition = self.ctx.node.replicas.get(wanted.topic, wanted.partition)
+        partition.check_leader(asked.current_leader_epoch)
+        log = partition.log
+        if self.replica_id > CONSUMER and self.replica_id not in partition.isr.replicas:
+            raise NotLeaderOrFollower(f"Broker {self.replica_id} is no replica of {partition.partition}")
+        if version < ZSTD_SINCE and log.settings.compression_type == "zstd":
+            raise UnsupportedCompressionType
+        answer = PartitionData(
+            partition_index=wanted.partition,
+            high_watermark=log.high_watermark,
+            last_stable_offset=log.last_stable_offset,
+            log_start_offset=log.start_offset,
+            aborted_transactions=[] if self.read_committed else None,
+            records=b"",
+        )
+        if asked.last_fetched_epoch >= 0 and self._diverges(log, wanted, answer):
+            return answer
+        if self.replica_id > CONSUMER:
+            end_offset = log.end_offset
+        else:
+            end_offset = log.last_stable_offset if self.read_committed else log.high_watermark
+        limit = min(asked.partition_max_bytes, left)
+        # The first partition with data may go over the limits, so that a client always gets on (KIP-74).
+        first = self.bytes == 0 and version >= 3
+        records = log.read(asked.fetch_offset, limit, end_offset, min_one_batch=first)
+        if len(records):
+            if self.read_committed:
+                answer.aborted_transactions = _aborted(log, asked.fetch_offset, records)
+            if version in MAGIC_OF_OLD_VERSIONS:
+                records = _as_message_set(records, MAGIC_OF_OLD_VERSIONS[version])
+            answer.records = records
+        return answer
+
+    def _diverges(self, log: Log, wanted: SessionPartition, answer: PartitionData) -> bool:
+        """Whether the reader's history is not ours; then the answer says where to go back to (KIP-595)."""
+        asked = wanted.asked
+        epoch, end_offset = log.epochs.end_offset_for(asked.last_fetched_epoch, log.end_offset)
+        if epoch == asked.last_fetched_epoch and end_offset >= asked.fetch_offset:
+            return False
+        self.must_answer = True
+        answer.diverging_epoch = EpochEndOffset(epoch=epoch, end_offset=end_offset)
+        return True
+
+
+class _Waiter:
+    """A waiting fetch: one small object that its partitions tell about new bytes."""
+
+    __slots__ = ("_missing", "future")
+
+    def __init__(self, missing: int, future: asyncio.Future[bool]) -> None:
+        self._missing = missing
+        self.future = future
+
+    def readable(self, size: int) -> None:
+        self._missing -= size
+        if (self._missing <= 0 or size == 0) and not self.future.done():
+            self.future.set_result(True)
+
+    def expire(self) -> None:
+        if not self.future.done():
+            self.future.set_result(False)
+
+
+async def _wait(reading: _Reading, max_wait_ms: int) -> Answers:
+    """Read again whenever enough has come in, until it suffices or the time is up."""
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + max_wait_ms / 1000
+    partitions = reading.partitions()
+    while True:
+        waiter = _Waiter(reading.min_bytes - reading.bytes, loop.create_future())
+        timer = loop.call_at(deadline, waiter.expire)
+        for partition in partitions:
+            partition.add_waiter(waiter)
+        try:
+            in_time = await waiter.future
+        finally:
+            timer.cancel()
+            for partition in partitions:
+                partition.remove_waiter(waiter)
+        answers = reading.read()
+        if reading.is_satisfied or not in_time:
+            return answers
+
+
+def _aborted(log: Log, fetch_offset: int, records: Buffer) -> list[AbortedTransaction]:
+    aborted = log.aborted_transactions(fetch_offset, log.last_stable_offset)
+    if not aborted:
+        return []
+    end_offset = fetch_offset
+    for header, _ in iter_batches(records):
+        end_offset = header.last_offset + 1
+    return [
+        AbortedTransaction(producer_id=one.producer_id, first_offset=one.first_offset)
+        for one in aborted
+        if one.first_offset < end_offset
+    ]
+
+
+def _as_message_set(records: Buffer, magic: int) -> Buffer:
+    from ottla.protocol import message_set
+
+    return message_set.down_convert(records, magic)
+
+
+def _response(ctx: Context, wanted: Fetch, answers: Answers) -> FetchResponse:
+    response = FetchResponse(session_id=wanted.session_id)
+    topics: dict[object, FetchableTopicResponse] = {}
+    for partition, answer in answers:
+        key = partition.topic_id if ctx.version >= 13 else partition.topic
+        topic = topics.get(key)
+        if topic is None:
+            topic = topics[key] = FetchableTopicResponse(
+                topic=partition.topic, topic_id=partition.topic_id, partitions=[]
+            )
+        topic.partitions.append(answer)
+        if answer.error_code == NotLeaderOrFollower.code and ctx.version >= 12:
+            _point_to_leader(ctx, response, partition, answer)
+    response.responses = list(topics.values())
+    return response
+
+
+def _point_to_leader(
+    ctx: Context, response: FetchResponse, wanted: SessionPartition, answer: PartitionData
+) -> None:
+    """Tell a client that came to the wrong broker where to go (KIP-951)."""
+    image = ctx.node.image
+    by_id = ctx.version >= 13
+    topic = image.topic_by_id.get(wanted.topic_id) if by_id else image.topics.get(wanted.topic)
+    partition = None if topic is None else topic.partitions.get(wanted.partition)
+    if partition is None or partition.leader < 0:
+        return
+    answer.current_leader = LeaderIdAndEpoch(
+        leader_id=partition.leader, leader_epoch=partition.leader_epoch
+    )
+    broker = image.brokers.get(partition.leader)
+    if broker is not None and all(known.node_id != broker.id for known in response.node_endpoints):
+        host, port = ctx.node.broker_endpoint(broker, ctx.connection)
+        response.node_endpoints.append(
+            NodeEndpoint(node_id=broker.id, host=host, port=port, rack=broker.rack)
+        )

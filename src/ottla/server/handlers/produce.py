@@ -1,0 +1,213 @@
+"""Produce (key 0, versions 0-13): append one batch to each named partition.
+
+Kafka 4 dropped versions 0 to 2; we serve them, and turn their message sets into a batch. A partition with
+null records is answered INVALID_RECORD, where Kafka 4.3 never answers at all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from ottla.core.files import Buffer
+from ottla.core.types import INTERNAL_TOPICS
+from ottla.protocol.errors import (
+    InvalidProducerIdMapping,
+    InvalidRecord,
+    InvalidRequiredAcks,
+    InvalidTimestamp,
+    InvalidTopic,
+    KafkaError,
+    NotLeaderOrFollower,
+    RequestTimedOut,
+    TransactionalIdAuthorizationFailed,
+    UnknownTopicId,
+    UnsupportedCompressionType,
+)
+from ottla.protocol.messages.produce import (
+    BatchIndexAndErrorMessage,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceResponse,
+)
+from ottla.replication.partition import Partition
+from ottla.server.context import Context, Disconnect
+from ottla.server.waiting import settled
+
+# Kafka's own tools may repair an internal topic by hand under this client id.
+ADMIN_CLIENT: Final = "__admin_client"
+
+MAGIC: Final = 16  # where a batch says its format
+ATTRIBUTES: Final = 22  # the byte that says codec and transaction
+TRANSACTIONAL: Final = 0x10
+CODEC: Final = 0x07
+ZSTD: Final = 4
+BATCH_HEADER: Final = 61
+
+Waiting = list[tuple[PartitionProduceResponse, asyncio.Future[None]]]
+
+
+async def produce(request: ProduceRequest, ctx: Context) -> ProduceResponse | None:
+    # Until its first await a handler runs in the order the client sent its requests.
+    waiting: Waiting = []
+    now_ms = ctx.node.clock.wall_ms()
+    responses = []
+    for topic in request.topic_data:
+        name = topic.name
+        refused: KafkaError | None = None
+        if ctx.version >= 13:
+            known = ctx.node.image.topic_by_id.get(topic.topic_id)
+            if known is None:
+                refused = UnknownTopicId()
+            else:
+                name = known.name
+        if name in INTERNAL_TOPICS and ctx.client_id != ADMIN_CLIENT:
+            refused = InvalidTopic("Clients may not write to an internal topic")
+        answers = [
+            _append(request, ctx, name, data, now_ms, waiting) if refused is None else _refused(data, refused)
+            for data in topic.partition_data
+        ]
+        responses.append(
+            TopicProduceResponse(name=name, topic_id=topic.topic_id, partition_responses=answers)
+        )
+    if request.acks == 0:
+        _close_on_error(responses)
+        return None
+    if waiting:
+        await settled([future for _, future in waiting], request.timeout_ms)
+        for answer, future in waiting:
+            _take_outcome(answer, future)
+    response = ProduceResponse(responses=responses)
+    if ctx.version >= 10:
+        _point_to_leaders(response, ctx)
+    return response
+
+
+def _append(
+    request: ProduceRequest,
+    ctx: Context,
+    topic: str,
+    data: PartitionProduceData,
+    now_ms: int,
+    waiting: Waiting,
+) -> PartitionProduceResponse:
+    acks = request.acks
+    try:
+        if acks not in (-1, 0, 1):
+            raise InvalidRequiredAcks
+        partition = ctx.node.replicas.get(topic, data.index)
+        records = data.records
+        if records is None or len(records) < BATCH_HEADER or records[MAGIC] != 2 or ctx.version < 3:
+            records = _as_batch(records, ctx.version)
+        attributes = records[ATTRIBUTES]
+        if attributes & TRANSACTIONAL:
+            _check_transaction(request)
+        if attributes & CODEC == ZSTD and ctx.version < 7:
+            raise UnsupportedCompressionType
+        appended = partition.append(records, now_ms, acks)
+    except KafkaError as error:
+        return _refused(data, error)
+    answer = PartitionProduceResponse(
+        index=data.index,
+        base_offset=appended.base_offset,
+        log_append_time_ms=appended.log_append_time_ms,
+        log_start_offset=partition.log.start_offset,
+    )
+    if acks == -1:
+        _wait_for(ctx, partition, appended.last_offset, answer, waiting)
+    return answer
+
+
+def _wait_for(
+    ctx: Context, partition: Partition, last_offset: int, answer: PartitionProduceResponse, waiting: Waiting
+) -> None:
+    """acks=all is answered when every in-sync replica has the batch and, if asked to be durable, synced it."""
+    committed = partition.committed(last_offset)
+    if committed is not None:
+        waiting.append((answer, committed))
+    synced = ctx.node.synced(partition, last_offset)
+    if synced is not None:
+        waiting.append((answer, synced))
+
+
+def _take_outcome(answer: PartitionProduceResponse, future: asyncio.Future[None]) -> None:
+    error = future.exception()
+    if error is None or answer.error_code:
+        return
+    if isinstance(error, TimeoutError):
+        error = RequestTimedOut()  # the records stay written; only the answer is late
+    if not isinstance(error, KafkaError):
+        raise error
+    answer.error_code = error.code
+    answer.error_message = str(error)
+    answer.base_offset = answer.log_append_time_ms = answer.log_start_offset = -1
+
+
+def _as_batch(records: Buffer | None, version: int) -> Buffer:
+    """What is not plainly a batch: an old message set to convert, or nothing we take."""
+    if not records:
+        raise InvalidRecord("A produce request needs exactly one record batch for each partition")
+    if version >= 3:
+        if len(records) > MAGIC and records[MAGIC] < 2:
+            raise InvalidRecord(f"Produce version {version} takes batches of magic 2, not {records[MAGIC]}")
+        if len(records) < BATCH_HEADER:
+            raise InvalidRecord(f"{len(records)} bytes are no record batch")
+        return records
+    from ottla.protocol import message_set
+
+    return message_set.up_convert(records)
+
+
+def _check_transaction(request: ProduceRequest) -> None:
+    if request.transactional_id is None:
+        raise TransactionalIdAuthorizationFailed("A transactional batch needs a transactional id")
+    raise InvalidProducerIdMapping(f"No transaction is known for {request.transactional_id!r}")
+
+
+def _refused(data: PartitionProduceData, error: KafkaError) -> PartitionProduceResponse:
+    answer = PartitionProduceResponse(
+        index=data.index, error_code=error.code, error_message=str(error), base_offset=-1
+    )
+    if isinstance(error, InvalidRecord | InvalidTimestamp):
+        answer.record_errors = [
+            BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=message)
+            for index, message in error.record_errors
+        ]
+    return answer
+
+
+def _close_on_error(responses: list[TopicProduceResponse]) -> None:
+    """With acks=0 the only way to say that something went wrong is to hang up."""
+    for topic in responses:
+        for answer in topic.partition_responses:
+            if answer.error_code:
+                raise Disconnect(
+                    f"acks=0 produce to {topic.name}-{answer.index} failed: {answer.error_message}"
+                )
+
+
+def _point_to_leaders(response: ProduceResponse, ctx: Context) -> None:
+    """Tell a client that came to the wrong broker where to go (KIP-951)."""
+    leaders: set[int] = set()
+    for topic in response.responses:
+        for answer in topic.partition_responses:
+            if answer.error_code != NotLeaderOrFollower.code:
+                continue
+            known = ctx.node.image.topics.get(topic.name)
+            partition = None if known is None else known.partitions.get(answer.index)
+            if partition is not None and partition.leader >= 0:
+                answer.current_leader = LeaderIdAndEpoch(
+                    leader_id=partition.leader, leader_epoch=partition.leader_epoch
+                )
+                leaders.add(partition.leader)
+    for leader in sorted(leaders):
+        broker = ctx.node.image.brokers.get(leader)
+        if broker is not None:
+            host, port = ctx.node.broker_endpoint(broker, ctx.connection)
+            response.node_endpoints.append(
+                NodeEndpoint(node_id=leader, host=host, port=port, rack=broker.rack)
+            )

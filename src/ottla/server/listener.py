@@ -1,0 +1,111 @@
+"""A listening socket and the connections that came through it: how many there may be, and for how long."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+from ottla.config.broker import BrokerSettings
+from ottla.server.connection import Connection, Scratch
+from ottla.server.routes import Routes
+
+if TYPE_CHECKING:
+    from ottla.runtime.node import Node
+
+logger = logging.getLogger("ottla.listener")
+
+# The kernel's queue of connections that we have not accepted yet; a burst of clients after a restart.
+BACKLOG: Final = 4096
+# How often to look for idle connections, as a part of the time they may be idle.
+IDLE_CHECKS: Final = 10
+
+
+class Listener:
+    """Connections of one listener. All run on one loop, so counting needs no lock."""
+
+    def __init__(self, name: str, node: Node, settings: BrokerSettings) -> None:
+        self.name = name
+        self.node = node
+        self.loop = asyncio.get_running_loop()
+        self.scratch = Scratch()
+        self.routes = Routes()
+        self.request_bytes_max = settings.socket_request_max_bytes
+        self._settings = settings
+        self._connections: dict[Connection, str] = {}
+        self._per_address: Counter[str] = Counter()
+        self._server: asyncio.Server | None = None
+        self._idle_timer: asyncio.TimerHandle | None = None
+
+    async def open(self, host: str, port: int) -> None:
+        self._server = await self.loop.create_server(
+            lambda: Connection(self), host or None, port, backlog=BACKLOG
+        )
+        self._watch_idle()
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Where it listens; the port is the real one when port 0 asked for any."""
+        assert self._server is not None
+        name = self._server.sockets[0].getsockname()
+        return name[0], name[1]
+
+    def __len__(self) -> int:
+        return len(self._connections)
+
+    def configure(self, settings: BrokerSettings) -> None:
+        """Take new limits; they hold for what happens from now on."""
+        self._settings = settings
+        self.request_bytes_max = settings.socket_request_max_bytes
+
+    # --- admission -----------------------------------------------------------------------
+
+    def admit(self, connection: Connection, address: str) -> bool:
+        """Whether a new connection may stay. Says so once in the log when it may not."""
+        settings = self._settings
+        if len(self._connections) >= settings.max_connections:
+            logger.warning("connection refused client=%s max.connections=%d", address, len(self._connections))
+            return False
+        limit = settings.max_connections_per_ip
+        if self._per_address[address] >= limit:
+            logger.warning("connection refused client=%s max.connections.per.ip=%d", address, limit)
+            return False
+        self._connections[connection] = address
+        self._per_address[address] += 1
+        connection.last_active = self.loop.time()
+        return True
+
+    def forget(self, connection: Connection) -> None:
+        address = self._connections.pop(connection, None)
+        if address is not None:
+            self._per_address[address] -= 1
+            if not self._per_address[address]:
+                del self._per_address[address]
+
+    # --- idleness ------------------------------------------------------------------------
+
+    def _watch_idle(self) -> None:
+        """Close whoever has sent nothing for `connections.max.idle.ms`. One sweep serves all."""
+        idle_max = self._settings.connections_max_idle_ms / 1000
+        if idle_max > 0:
+            before = self.loop.time() - idle_max
+            for connection in [c for c in self._connections if c.last_active < before]:
+                connection.close()
+        pause = min(max(idle_max / IDLE_CHECKS, 0.05), 60) if idle_max > 0 else 60
+        self._idle_timer = self.loop.call_later(pause, self._watch_idle)
+
+    # --- the end -------------------------------------------------------------------------
+
+    async def close(self) -> None:
+        if self._idle_timer is not None:
+            self._idle_timer.cancel()
+        if self._server is not None:
+            self._server.close()
+        for connection in list(self._connections):
+            connection.abort()
+        # Let the transports deliver their last call, so that nothing is left running when we return.
+        while self._connections:
+            await asyncio.sleep(0)
+        if self._server is not None:
+            await self._server.wait_closed()

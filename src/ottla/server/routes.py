@@ -1,0 +1,67 @@
+"""From an API key and version to the functions that read, handle and answer it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from importlib import import_module
+from typing import Any
+
+from ottla.core.files import Buffer
+from ottla.protocol import apis, codec, headers
+from ottla.server.api import SERVED
+from ottla.server.context import Context
+
+Handler = Callable[[Any, Context], Coroutine[Any, Any, Any]]
+
+
+class Route:
+    """Everything one (API, version) needs, found by a single dictionary lookup per request."""
+
+    __slots__ = (
+        "carries_records",
+        "handle",
+        "is_flexible",
+        "key",
+        "name",
+        "read",
+        "response_class",
+        "tagged_reply",
+        "version",
+        "write",
+    )
+
+    def __init__(self, key: int, version: int) -> None:
+        served = SERVED[key]
+        api = apis.api(key)
+        self.key = key
+        self.version = version
+        self.name = api.name
+        self.handle: Handler = getattr(
+            import_module(f"ottla.server.handlers.{served.name}"), served.name
+        )
+        self.read = codec.reader(api.request, version)
+        self.write: Callable[[Any, bytearray], None] = codec.writer(api.response, version)
+        self.response_class: Any = api.response
+        self.is_flexible = headers.request_header_version(key, version) >= 2
+        self.tagged_reply = headers.response_header_version(key, version) >= 1
+        self.carries_records = codec.carries_records(api.response)
+
+    def encode_chunks(self, response: Any, head: bytes) -> list[Buffer]:
+        return codec.encode_chunks(response, self.version, head)
+
+
+class Routes:
+    """The routes met so far. Bounded by the table: at most one per served API and version."""
+
+    def __init__(self) -> None:
+        self._routes: dict[int, Route] = {}
+
+    def find(self, key: int, version: int) -> Route | None:
+        """The route, or None for an API or a version that is not served."""
+        route = self._routes.get(key << 16 | version)
+        if route is None:
+            served = SERVED.get(key)
+            if served is None or not served.first <= version <= served.last:
+                return None
+            route = self._routes[key << 16 | version] = Route(key, version)
+        return route
