@@ -1,0 +1,1 @@
+"""The properties of a broker, area by area. `ottla.config.broker` puts them together."""

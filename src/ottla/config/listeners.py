@@ -1,0 +1,227 @@
+"""Listeners: where a node listens, what it tells clients, and which doors are whose.
+
+`listeners`, `advertised.listeners`, `listener.security.protocol.map`, `inter.broker.listener.name`,
+`controller.listener.names` and `process.roles` only make sense together. They are parsed here
+into objects that fit, or refused with one line that says what does not.
+
+Departing from Apache Kafka: a node that is both broker and controller needs no controller
+listener as long as it is alone, and `advertised.listeners` may be left out for a listener on
+every address, since clients are told the address they dialled.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import NamedTuple, Self
+
+from ottla.config.broker import BrokerSettings
+from ottla.config.settings import ConfigError
+
+SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+
+_LISTENER = re.compile(
+    r"(?P<name>[A-Za-z0-9_-]+)://(?P<host>\[[0-9a-fA-F:.%a-z]*\]|[^:\[\]/]*):(?P<port>[0-9]+)"
+)
+_ANY_ADDRESS = ("", "0.0.0.0", "::")
+
+
+class SocketAddress(NamedTuple):
+    """A named place to listen on or to connect to."""
+
+    name: str
+    host: str
+    port: int
+    protocol: str = "PLAINTEXT"
+
+    @property
+    def is_loopback(self) -> bool:
+        """True when only this machine can reach it."""
+        return self.host.lower() == "localhost" or self.host.startswith("127.") or self.host == "::1"
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{self.name}://{host}:{self.port}"
+
+
+class Listeners(NamedTuple):
+    """Every listener of a node, sorted by who it is for."""
+
+    clients: tuple[SocketAddress, ...]
+    controllers: tuple[SocketAddress, ...]
+    advertised: Mapping[str, SocketAddress]
+    inter_broker: str
+
+    @classmethod
+    def parse(cls, settings: BrokerSettings) -> Self:
+        """The listeners that settings describe. Raises ConfigError when they do not fit together."""
+        protocols = _protocols(settings)
+        listeners = _addresses("listeners", settings.listeners, protocols)
+        _check_distinct(listeners)
+        controller_names = {name.upper() for name in settings.controller_listener_names}
+        controllers = tuple(each for each in listeners if each.name in controller_names)
+        clients = tuple(each for each in listeners if each.name not in controller_names)
+        _check_roles(settings, clients, controllers, controller_names)
+        advertised = _advertised(settings, listeners, protocols)
+        inter_broker = _inter_broker(settings, clients)
+        for each in listeners:
+            _check_supported(each)
+        return cls(clients, controllers, advertised, inter_broker)
+
+    def check_exposure(self, settings: BrokerSettings) -> None:
+        """Refuse to be open to the network without authentication unless that was asked for."""
+        if settings.ottla_allow_insecure_listeners:
+            return
+        for each in self.clients + self.controllers:
+            if not each.is_loopback:
+                where = each.host if each.host not in _ANY_ADDRESS else "every address"
+                raise ConfigError(
+                    f"listener {each} opens port {each.port} on {where} to anyone, without authentication: "
+                    "listen on 127.0.0.1, or say --insecure if that is what you want"
+                )
+
+
+def _protocols(settings: BrokerSettings) -> dict[str, str]:
+    protocols: dict[str, str] = {}
+    for entry in settings.listener_security_protocol_map.split(","):
+        if not entry.strip():
+            continue
+        name, colon, protocol = (part.strip() for part in entry.partition(":"))
+        if not colon or not name:
+            raise ConfigError(
+                f"Error parsing configuration property 'listener.security.protocol.map': {entry.strip()} "
+                "is not in the form NAME:PROTOCOL"
+            )
+        if protocol.upper() not in SECURITY_PROTOCOLS:
+            raise ConfigError(
+                f"Invalid security protocol `{protocol}` defined in listener.security.protocol.map"
+            )
+        protocols[name.upper()] = protocol.upper()
+    # As in Kafka, controller listeners are PLAINTEXT where nothing says otherwise.
+    if settings.listener_security_protocol_map == BrokerSettings().listener_security_protocol_map:
+        for name in settings.controller_listener_names:
+            protocols.setdefault(name.upper(), "PLAINTEXT")
+    return protocols
+
+
+def _addresses(prop: str, texts: tuple[str, ...], protocols: Mapping[str, str]) -> tuple[SocketAddress, ...]:
+    addresses = []
+    for text in texts:
+        match = _LISTENER.fullmatch(text)
+        if match is None:
+            raise ConfigError(f"{prop}: unable to parse {text}, it should look like PLAINTEXT://host:9092")
+        name, port = match["name"].upper(), int(match["port"])
+        if port > 65_535:
+            raise ConfigError(f"{prop}: {text} has no such port, the highest is 65535")
+        if name not in protocols:
+            raise ConfigError(
+                f"{prop}: no security protocol defined for listener {name}, "
+                "name one in listener.security.protocol.map"
+            )
+        addresses.append(SocketAddress(name, match["host"].strip("[]"), port, protocols[name]))
+    return tuple(addresses)
+
+
+def _check_distinct(listeners: tuple[SocketAddress, ...]) -> None:
+    for position, one in enumerate(listeners):
+        for other in listeners[:position]:
+            if one.name == other.name:
+                raise ConfigError(
+                    f"listeners: each listener must have a different name, {one.name} is there twice"
+                )
+            # Kafka's exception: the same port, once for IPv4 and once for IPv6.
+            same_family = (":" in one.host) == (":" in other.host)
+            if one.port == other.port != 0 and (same_family or "" in (one.host, other.host)):
+                raise ConfigError(f"listeners: {other} and {one} are on the same port")
+
+
+def _check_roles(
+    settings: BrokerSettings,
+    clients: tuple[SocketAddress, ...],
+    controllers: tuple[SocketAddress, ...],
+    controller_names: set[str],
+) -> None:
+    roles = settings.process_roles
+    found = {each.name for each in controllers}
+    if "controller" in roles:
+        missing = [name for name in settings.controller_listener_names if name.upper() not in found]
+        if missing:
+            raise ConfigError(f"controller.listener.names: there is no listener named {', '.join(missing)}")
+        voters = _voter_ids(settings)
+        if voters and settings.node_id not in voters:
+            raise ConfigError(
+                f"controller.quorum.voters: node.id {settings.node_id} is not among the voters, "
+                "but process.roles has the controller role"
+            )
+    if "broker" in roles and not clients:
+        raise ConfigError("listeners: every listener is in controller.listener.names, so clients have none")
+    if roles == ("broker",):
+        if controllers:
+            raise ConfigError(
+                f"listeners: {controllers[0].name} is in controller.listener.names, "
+                "but process.roles has only the broker role"
+            )
+        if not settings.controller_quorum_bootstrap_servers and not settings.controller_quorum_voters:
+            raise ConfigError(
+                "process.roles=broker needs controller.quorum.bootstrap.servers to find the controllers"
+            )
+        if not controller_names:
+            raise ConfigError("process.roles=broker needs controller.listener.names to reach the controllers")
+    if roles == ("controller",) and clients:
+        raise ConfigError(
+            f"listeners: {clients[0].name} is not in controller.listener.names, "
+            "but process.roles has only the controller role"
+        )
+
+
+def _voter_ids(settings: BrokerSettings) -> set[int]:
+    return {int(voter.partition("@")[0]) for voter in settings.controller_quorum_voters}
+
+
+def _advertised(
+    settings: BrokerSettings, listeners: tuple[SocketAddress, ...], protocols: Mapping[str, str]
+) -> dict[str, SocketAddress]:
+    advertised: dict[str, SocketAddress] = {}
+    names = [each.name for each in listeners]
+    for each in _addresses("advertised.listeners", settings.advertised_listeners or (), protocols):
+        if each.name not in names:
+            raise ConfigError(
+                f"advertised.listeners: {each.name} has no listener, those in listeners are {', '.join(names)}"
+            )
+        if each.name in advertised:
+            raise ConfigError(f"advertised.listeners: {each.name} is there twice")
+        if each.host in _ANY_ADDRESS:
+            raise ConfigError(
+                f"advertised.listeners: clients cannot connect to {each.host or 'an empty host'}, "
+                "name an address they can reach"
+            )
+        advertised[each.name] = each
+    return advertised
+
+
+def _inter_broker(settings: BrokerSettings, clients: tuple[SocketAddress, ...]) -> str:
+    names = [each.name for each in clients]
+    if settings.inter_broker_listener_name is not None:
+        wanted = settings.inter_broker_listener_name.upper()
+        if names and wanted not in names:
+            raise ConfigError(
+                f"inter.broker.listener.name: there is no listener named {wanted}, "
+                f"those for brokers and clients are {', '.join(names)}"
+            )
+        return wanted
+    for each in clients:
+        if each.protocol == settings.security_inter_broker_protocol:
+            return each.name
+    if clients:
+        raise ConfigError(
+            f"security.inter.broker.protocol: no listener speaks {settings.security_inter_broker_protocol}, "
+            "set inter.broker.listener.name to one that brokers should use"
+        )
+    return settings.security_inter_broker_protocol
+
+
+def _check_supported(address: SocketAddress) -> None:
+    if address.protocol != "PLAINTEXT":
+        raise ConfigError(
+            f"listener {address} uses {address.protocol}, which is not available yet: use PLAINTEXT"
+        )
