@@ -62,12 +62,12 @@ def admin(bootstrap: str) -> AdminClient:
 
 
 @pytest.fixture
-def new_topic(admin: AdminClient, unique: Names) -> NewTopic:
+def new_topic(bootstrap: str, unique: Names) -> NewTopic:
     """Creates a topic of its own for the test: `new_topic(partitions=3, retention_ms=...)`."""
 
     def new_topic(stem: str = "topic", partitions: int = 1, **config: object) -> str:
         name = unique(stem)
-        create_topic(admin, name, partitions, config)
+        create_topic(bootstrap, name, partitions, config)
         return name
 
     return new_topic

@@ -138,7 +138,7 @@ def test_an_error_without_acks_closes_the_connection(wire: Wire, topic: str) -> 
 def test_an_unknown_topic_is_not_created_by_produce(wire: Wire, unique: Names) -> None:
     name = unique("absent")
     assert produce(wire, name, batch()).error_code == UNKNOWN_TOPIC
-    (found,) = wire.ask("metadata", 12, topics=[{"name": name}]).topics
+    (found,) = wire.ask("metadata", 12, topics=[{"name": name}], allow_auto_topic_creation=False).topics
     assert found.error_code == UNKNOWN_TOPIC
 
 

@@ -6,9 +6,8 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from confluent_kafka import KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec
-from confluent_kafka.admin import NewTopic as Description
+from tests.interop.requests import list_offset
+from tests.interop.wire import Wire
 
 DEADLINE = 30.0
 
@@ -21,23 +20,20 @@ class NewTopic(Protocol):
     def __call__(self, stem: str = "topic", partitions: int = 1, **config: object) -> str: ...
 
 
-def create_topic(admin: AdminClient, name: str, partitions: int, config: Mapping[str, object]) -> None:
-    """Returns when every partition has a leader, so that a test need not retry its first request."""
-    words = {key.replace("_", "."): str(value) for key, value in config.items()}
-    description = Description(name, num_partitions=partitions, replication_factor=1, config=words)
-    admin.create_topics([description], operation_timeout=DEADLINE)[name].result(DEADLINE)
-    eventually(lambda: has_leaders(admin, name, partitions))
+def create_topic(
+    bootstrap: str, name: str, partitions: int = 1, config: Mapping[str, object] | None = None
+) -> None:
+    """Returns when every partition is led, so that a test need not retry its first request.
 
-
-def has_leaders(admin: AdminClient, name: str, partitions: int) -> bool:
-    """Metadata names a leader a moment before Apache Kafka's leader answers, so the leader is asked."""
-    earliest = {TopicPartition(name, partition): OffsetSpec.earliest() for partition in range(partitions)}
-    try:
-        for answer in admin.list_offsets(earliest).values():
-            answer.result(DEADLINE)
-    except KafkaException:
-        return False
-    return True
+    Metadata names a leader a moment before Apache Kafka's leader answers, so the leader itself is asked.
+    """
+    configs = [{"name": key.replace("_", "."), "value": str(value)} for key, value in (config or {}).items()]
+    wanted = {"name": name, "num_partitions": partitions, "replication_factor": 1, "configs": configs}
+    with Wire(bootstrap) as wire:
+        (answer,) = wire.ask("create_topics", 7, topics=[wanted], timeout=round(DEADLINE * 1000)).topics
+        assert answer.error_code == 0, f"{name}: {answer.error_message}"
+        for partition in range(partitions):
+            eventually(lambda at=partition: list_offset(wire, name, -2, partition=at).error_code == 0)
 
 
 def eventually(condition: Callable[[], object], seconds: float = DEADLINE) -> None:

@@ -145,7 +145,8 @@ def zero(hint: Any) -> Any:
         return ()
     if issubclass(hint, datetime.timedelta):
         return 0 * MILLISECOND
-    return hint.__mro__[-2]() if hint.__mro__[-2] in (int, str, bytes, float) else hint()
+    plain = (kind for kind in (bool, int, str, bytes, float) if issubclass(hint, kind))
+    return next(plain, hint)()
 
 
 def without_null(hint: Any) -> Any:
