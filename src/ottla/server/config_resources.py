@@ -1,0 +1,107 @@
+"""What the APIs that read and alter configs share: the kinds of resources, and who settles what.
+
+An alteration is looked at twice, as in Kafka: here, where what is wrong with the request itself is refused
+and log levels are changed, since they belong to this process; then by the controller, which keeps the rest.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Final, NamedTuple, Protocol, TypeVar
+
+from ottla.protocol.errors import InvalidRequest, KafkaError, UnknownServerError
+
+TOPIC: Final = 2
+BROKER: Final = 4
+BROKER_LOGGER: Final = 8
+CLIENT_METRICS: Final = 16
+GROUP: Final = 32
+
+
+class Resource(Protocol):
+    resource_type: int
+    resource_name: str
+
+
+class Altered(Protocol):
+    """How the controller answers for a resource."""
+
+    resource_type: int
+    resource_name: str
+    error_code: int
+    error_message: str | None
+
+
+class Outcome(NamedTuple):
+    error_code: int = 0
+    error_message: str | None = None
+
+
+R = TypeVar("R", bound=Resource)
+
+
+async def alter(
+    resources: Sequence[R],
+    settle: Callable[[R], bool],
+    forward: Callable[[list[R]], Awaitable[Iterable[Altered]]],
+) -> list[Outcome]:
+    """How it went, resource by resource.
+
+    `settle` raises what refuses a resource, and says whether it has dealt with it; the others are handed to
+    the controller together through `forward`.
+    """
+    times = Counter((resource.resource_type, resource.resource_name) for resource in resources)
+    settled: dict[tuple[int, str], Outcome] = {}
+    left = []
+    for resource in resources:
+        key = resource.resource_type, resource.resource_name
+        try:
+            if times[key] > 1:
+                raise InvalidRequest("Each resource must appear at most once.")
+            if settle(resource):
+                settled[key] = Outcome()
+            else:
+                left.append(resource)
+        except KafkaError as error:
+            settled[key] = Outcome(error.code, str(error))
+    if left:
+        try:
+            for answer in await forward(left):
+                outcome = Outcome(answer.error_code, answer.error_message)
+                settled[answer.resource_type, answer.resource_name] = outcome
+        except KafkaError as error:
+            for resource in left:
+                settled[resource.resource_type, resource.resource_name] = Outcome(error.code, str(error))
+    unanswered = Outcome(UnknownServerError.code, "The controller did not answer for this resource.")
+    return [settled.get((each.resource_type, each.resource_name), unanswered) for each in resources]
+
+
+def check_values(names: Iterable[str], nulls: Sequence[str]) -> None:
+    """Refuse a config that is named twice, or set to null."""
+    if any(times > 1 for times in Counter(names).values()):
+        raise InvalidRequest("Error due to duplicate config keys")
+    if nulls:
+        raise InvalidRequest(f"Null value not supported for : {', '.join(nulls)}")
+
+
+def check_node_id(name: str, node_id: int) -> None:
+    """A broker alters itself, not another."""
+    if _integer(name) is None:
+        raise InvalidRequest(f"Node id must be an integer, but it is: {name}")
+    if _integer(name) != node_id:
+        raise InvalidRequest(f"Unexpected broker id, expected {node_id}, but received {name}")
+
+
+def is_node(name: str, node_id: int) -> bool:
+    """Whether a resource name is this broker's id; refuses one that is no number."""
+    if _integer(name) is None:
+        raise InvalidRequest(f"Broker id must be an integer, but it is: {name}")
+    return _integer(name) == node_id
+
+
+def _integer(text: str) -> int | None:
+    try:
+        return int(text)
+    except ValueError:
+        return None

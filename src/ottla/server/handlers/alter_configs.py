@@ -1,0 +1,60 @@
+"""AlterConfigs, key 33, versions 0-2: replace all configs of a resource. Decided by the controller.
+
+Log levels cannot be set through it; that came with IncrementalAlterConfigs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ottla.protocol.errors import InvalidRequest
+from ottla.protocol.messages.alter_configs import (
+    AlterConfigsRequest,
+    AlterConfigsResource,
+    AlterConfigsResourceResponse,
+    AlterConfigsResponse,
+)
+from ottla.server.config_resources import (
+    BROKER,
+    CLIENT_METRICS,
+    GROUP,
+    TOPIC,
+    alter,
+    check_node_id,
+    check_values,
+)
+from ottla.server.context import Context
+
+
+async def alter_configs(request: AlterConfigsRequest, ctx: Context) -> AlterConfigsResponse:
+    def settle(resource: AlterConfigsResource) -> bool:
+        _check(resource, ctx.node.node_id)
+        return False
+
+    async def forward(resources: list[AlterConfigsResource]) -> Iterable[AlterConfigsResourceResponse]:
+        rest = AlterConfigsRequest(resources=resources, validate_only=request.validate_only)
+        response: AlterConfigsResponse = await ctx.node.quorum.submit(rest, ctx.version)
+        await ctx.node.caught_up()
+        return response.responses
+
+    outcomes = await alter(request.resources, settle, forward)
+    return AlterConfigsResponse(
+        responses=[
+            AlterConfigsResourceResponse(
+                error_code=outcome.error_code,
+                error_message=outcome.error_message,
+                resource_type=resource.resource_type,
+                resource_name=resource.resource_name,
+            )
+            for resource, outcome in zip(request.resources, outcomes, strict=True)
+        ]
+    )
+
+
+def _check(resource: AlterConfigsResource, node_id: int) -> None:
+    names = [config.name for config in resource.configs]
+    check_values(names, [config.name for config in resource.configs if config.value is None])
+    if resource.resource_type not in (TOPIC, BROKER, CLIENT_METRICS, GROUP):
+        raise InvalidRequest(f"Unknown resource type {resource.resource_type}")
+    if resource.resource_type == BROKER and resource.resource_name:
+        check_node_id(resource.resource_name, node_id)

@@ -1,0 +1,21 @@
+"""AlterPartitionReassignments, key 45, versions 0-1. Decided by the controller, which this broker asks."""
+
+from __future__ import annotations
+
+from ottla.protocol.errors import KafkaError
+from ottla.protocol.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+)
+from ottla.server.context import Context
+
+
+async def alter_partition_reassignments(
+    request: AlterPartitionReassignmentsRequest, ctx: Context
+) -> AlterPartitionReassignmentsResponse:
+    try:
+        response: AlterPartitionReassignmentsResponse = await ctx.node.quorum.submit(request, ctx.version)
+    except KafkaError as error:
+        return AlterPartitionReassignmentsResponse(error_code=error.code, error_message=str(error))
+    await ctx.node.caught_up()
+    return response

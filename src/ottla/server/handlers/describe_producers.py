@@ -1,0 +1,56 @@
+"""DescribeProducers, key 61, version 0: the producers that a partition remembers.
+
+Any replica answers from its own log, leader or not.
+"""
+
+from __future__ import annotations
+
+from ottla.protocol.errors import KafkaError
+from ottla.protocol.messages.describe_producers import (
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    PartitionResponse,
+    ProducerState,
+    TopicRequest,
+    TopicResponse,
+)
+from ottla.server.context import Context
+from ottla.server.hosting import hosted, why_missing
+
+
+async def describe_producers(request: DescribeProducersRequest, ctx: Context) -> DescribeProducersResponse:
+    return DescribeProducersResponse(topics=[_topic(topic, ctx) for topic in request.topics])
+
+
+def _topic(asked: TopicRequest, ctx: Context) -> TopicResponse:
+    answer = TopicResponse(name=asked.name)
+    error = None if asked.name in ctx.node.image.topics else why_missing(asked.name)
+    for index in asked.partition_indexes:
+        if error is None:
+            answer.partitions.append(_partition(asked.name, index, ctx))
+        else:
+            answer.partitions.append(
+                PartitionResponse(partition_index=index, error_code=error.code, error_message=str(error))
+            )
+    return answer
+
+
+def _partition(topic: str, index: int, ctx: Context) -> PartitionResponse:
+    try:
+        producers = hosted(ctx.node, topic, index).log.producers
+    except KafkaError as error:
+        return PartitionResponse(partition_index=index, error_code=error.code)
+    return PartitionResponse(
+        partition_index=index,
+        active_producers=[
+            ProducerState(
+                producer_id=producer.id,
+                producer_epoch=producer.epoch,
+                last_sequence=producer.last_sequence,
+                last_timestamp=producer.timestamp,
+                coordinator_epoch=producer.coordinator_epoch,
+                current_txn_start_offset=producer.transaction_first_offset,
+            )
+            for producer in producers
+        ],
+    )

@@ -1,0 +1,73 @@
+"""IncrementalAlterConfigs, key 44, versions 0-1: set, delete, append to or subtract from single configs.
+
+Decided by the controller, but for log levels, which this broker changes itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ottla.protocol.errors import InvalidRequest
+from ottla.protocol.messages.incremental_alter_configs import (
+    AlterConfigsResource,
+    AlterConfigsResourceResponse,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+from ottla.server.broker_loggers import DELETE, OPERATIONS, alter_levels
+from ottla.server.config_resources import (
+    BROKER,
+    BROKER_LOGGER,
+    CLIENT_METRICS,
+    GROUP,
+    TOPIC,
+    alter,
+    check_node_id,
+    check_values,
+)
+from ottla.server.context import Context
+
+
+async def incremental_alter_configs(
+    request: IncrementalAlterConfigsRequest, ctx: Context
+) -> IncrementalAlterConfigsResponse:
+    def settle(resource: AlterConfigsResource) -> bool:
+        _check(resource, ctx.node.node_id)
+        if resource.resource_type == BROKER_LOGGER:
+            alter_levels(resource.configs, request.validate_only)
+            return True
+        return False
+
+    async def forward(resources: list[AlterConfigsResource]) -> Iterable[AlterConfigsResourceResponse]:
+        rest = IncrementalAlterConfigsRequest(resources=resources, validate_only=request.validate_only)
+        response: IncrementalAlterConfigsResponse = await ctx.node.quorum.submit(rest, ctx.version)
+        await ctx.node.caught_up()
+        return response.responses
+
+    outcomes = await alter(request.resources, settle, forward)
+    return IncrementalAlterConfigsResponse(
+        responses=[
+            AlterConfigsResourceResponse(
+                error_code=outcome.error_code,
+                error_message=outcome.error_message,
+                resource_type=resource.resource_type,
+                resource_name=resource.resource_name,
+            )
+            for resource, outcome in zip(request.resources, outcomes, strict=True)
+        ]
+    )
+
+
+def _check(resource: AlterConfigsResource, node_id: int) -> None:
+    configs = resource.configs
+    nulls = [c.name for c in configs if c.value is None and c.config_operation != DELETE]
+    check_values((config.name for config in configs), nulls)
+    kind = resource.resource_type
+    if kind not in (TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP):
+        raise InvalidRequest(f"Unknown resource type {kind}")
+    if kind == BROKER_LOGGER or (kind == BROKER and resource.resource_name):
+        check_node_id(resource.resource_name, node_id)
+    if kind == BROKER:
+        for config in configs:
+            if config.config_operation not in OPERATIONS:
+                raise InvalidRequest(f"Unknown operations type {config.config_operation}")

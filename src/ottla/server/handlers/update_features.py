@@ -1,0 +1,31 @@
+"""UpdateFeatures, key 57, versions 0-2. Decided by the controller, which this broker asks."""
+
+from __future__ import annotations
+
+from ottla.protocol.errors import KafkaError
+from ottla.protocol.messages.update_features import (
+    UpdatableFeatureResult,
+    UpdateFeaturesRequest,
+    UpdateFeaturesResponse,
+)
+from ottla.server.context import Context
+
+
+async def update_features(request: UpdateFeaturesRequest, ctx: Context) -> UpdateFeaturesResponse:
+    try:
+        response: UpdateFeaturesResponse = await ctx.node.quorum.submit(request, ctx.version)
+    except KafkaError as error:
+        return UpdateFeaturesResponse(
+            error_code=error.code,
+            error_message=str(error),
+            # Gone from version 2 on, where the features stand or fall together.
+            results=[
+                UpdatableFeatureResult(
+                    feature=update.feature, error_code=error.code, error_message=str(error)
+                )
+                for update in request.feature_updates
+            ],
+        )
+    if not request.validate_only:
+        await ctx.node.caught_up()
+    return response
