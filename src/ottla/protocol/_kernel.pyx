@@ -70,50 +70,53 @@ cdef inline int16_t read_i16(const uint8_t* p) noexcept nogil:
     return <int16_t>((<uint32_t>p[0] << 8) | <uint32_t>p[1])
 
 
-cdef const uint8_t* long_varint(const uint8_t* p, const uint8_t* end, int32_t* out) noexcept nogil:
-    # As in Kafka, bits past the 32nd are dropped and a sixth byte is refused.
-    cdef uint32_t value = 0, byte
+cdef const uint8_t* long_varint(const uint8_t* p, const uint8_t* end, int bits, uint64_t* out) noexcept nogil:
+    # As in Kafka, bits past the last are dropped and a sixth or eleventh byte is refused.
+    cdef uint64_t value = 0, byte
     cdef int shift = 0
-    while p < end:
+    while p < end and shift < bits:
         byte = p[0]
         p += 1
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
-            out[0] = <int32_t>((value >> 1) ^ (0 - (value & 1)))
+            out[0] = value
             return p
         shift += 7
-        if shift > 28:
-            return NULL
     return NULL
 
 
 cdef inline const uint8_t* read_varint(const uint8_t* p, const uint8_t* end, int32_t* out) noexcept nogil:
     """Reads a zigzag varint of at most five bytes; NULL if there is none before `end`."""
     cdef uint32_t byte
+    cdef uint64_t value = 0
     if p >= end:
         return NULL
     byte = p[0]
     if byte < 0x80:
         out[0] = <int32_t>((byte >> 1) ^ (0 - (byte & 1)))
         return p + 1
-    return long_varint(p, end, out)
+    if end - p > 1 and p[1] < 0x80:
+        byte = (byte & 0x7F) | (<uint32_t>p[1] << 7)
+        out[0] = <int32_t>((byte >> 1) ^ (0 - (byte & 1)))
+        return p + 2
+    p = long_varint(p, end, 32, &value)
+    byte = <uint32_t>value
+    out[0] = <int32_t>((byte >> 1) ^ (0 - (byte & 1)))
+    return p
 
 
 cdef inline const uint8_t* read_varlong(const uint8_t* p, const uint8_t* end, int64_t* out) noexcept nogil:
     """Reads a zigzag varlong of at most ten bytes; NULL if there is none before `end`."""
-    cdef uint64_t value = 0, byte
-    cdef int shift = 0
-    while p < end:
-        byte = p[0]
+    cdef uint64_t value = 0
+    if p >= end:
+        return NULL
+    if p[0] < 0x80:
+        value = p[0]
         p += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            out[0] = <int64_t>((value >> 1) ^ (0 - (value & 1)))
-            return p
-        shift += 7
-        if shift > 63:
-            return NULL
-    return NULL
+    else:
+        p = long_varint(p, end, 64, &value)
+    out[0] = <int64_t>((value >> 1) ^ (0 - (value & 1)))
+    return p
 
 
 cdef inline const uint8_t* read_record(
@@ -184,7 +187,8 @@ cdef inline const uint8_t* read_record(
         fault[0] = WRONG_SIZE
         return NULL
     fault[0] = NO_FAULT
-    return p
+    # The same as `p`, but known sooner: the processor can begin with the next record meanwhile.
+    return record_end
 
 
 cdef void walk(

@@ -53,9 +53,17 @@ class _Fault(Exception):
 
 
 def _varint(view: memoryview, pos: int, end: int, width: int = 32) -> tuple[int, int]:
-    value = 0
-    shift = 0
-    while pos < end:
+    # Nearly all take one or two bytes.
+    if end - pos > 1:
+        value = view[pos]
+        if value < 0x80:
+            return (value >> 1) ^ -(value & 1), pos + 1
+        byte = view[pos + 1]
+        if byte < 0x80:
+            value += (byte << 7) - 0x80
+            return (value >> 1) ^ -(value & 1), pos + 2
+    value = shift = 0
+    while pos < end and shift < width:
         byte = view[pos]
         pos += 1
         value |= (byte & 0x7F) << shift
@@ -63,8 +71,6 @@ def _varint(view: memoryview, pos: int, end: int, width: int = 32) -> tuple[int,
             value &= (1 << width) - 1
             return (value >> 1) ^ -(value & 1), pos
         shift += 7
-        if shift >= width:
-            break
     raise _Fault(BAD_VARINT)
 
 
@@ -73,16 +79,16 @@ def _record(view: memoryview, pos: int, end: int) -> _Fields:
     if length < 1 or length > end - pos:
         raise _Fault(BAD_LENGTH)
     record_end = pos + length
-    pos += 1  # Attributes of a record: none is defined, and Kafka ignores the byte.
-    timestamp_delta, pos = _varint(view, pos, record_end, 64)
+    # One byte of attributes: none is defined for a record, and Kafka ignores it.
+    timestamp_delta, pos = _varint(view, pos + 1, record_end, 64)
     offset_delta, pos = _varint(view, pos, record_end)
     key_length, key = _varint(view, pos, record_end)
     if key_length > record_end - key:
         raise _Fault(BAD_KEY)
-    value_length, value = _varint(view, key + max(key_length, 0), record_end)
+    value_length, value = _varint(view, key + key_length if key_length > 0 else key, record_end)
     if value_length > record_end - value:
         raise _Fault(BAD_VALUE)
-    header_count, headers = _varint(view, value + max(value_length, 0), record_end)
+    header_count, headers = _varint(view, value + value_length if value_length > 0 else value, record_end)
     # A header takes two bytes at least, so a count that cannot fit is refused before it is walked.
     if header_count < 0 or header_count > (record_end - headers) // 2:
         raise _Fault(BAD_HEADER_COUNT)
@@ -111,7 +117,9 @@ def _record(view: memoryview, pos: int, end: int) -> _Fields:
 
 
 def wrapped(timestamp: int) -> int:
-    """A sum of timestamps as 64-bit arithmetic has it."""
+    """A sum or difference of timestamps as 64-bit arithmetic has it."""
+    if -0x8000_0000_0000_0000 <= timestamp <= 0x7FFF_FFFF_FFFF_FFFF:
+        return timestamp
     return ((timestamp + 0x8000_0000_0000_0000) & 0xFFFF_FFFF_FFFF_FFFF) - 0x8000_0000_0000_0000
 
 
