@@ -1,0 +1,133 @@
+"""The controller: turns requests into records of the metadata log.
+
+It reads its own image, which runs ahead of the one that brokers serve from: a record counts here as soon
+as it is appended, and there once it is committed. So two commands in flight never contradict each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from ottla.metadata.commands.allocate_producer_ids import allocate_producer_ids
+from ottla.metadata.commands.alter_configs import alter_configs
+from ottla.metadata.commands.alter_partition import alter_partition
+from ottla.metadata.commands.alter_partition_reassignments import alter_partition_reassignments
+from ottla.metadata.commands.assign_replicas_to_dirs import assign_replicas_to_dirs
+from ottla.metadata.commands.broker_heartbeat import broker_heartbeat, fence
+from ottla.metadata.commands.broker_registration import broker_registration
+from ottla.metadata.commands.controller_registration import controller_registration
+from ottla.metadata.commands.create_partitions import create_partitions
+from ottla.metadata.commands.create_topics import create_topics
+from ottla.metadata.commands.delete_topics import delete_topics
+from ottla.metadata.commands.elect_leaders import elect_leaders
+from ottla.metadata.commands.incremental_alter_configs import incremental_alter_configs
+from ottla.metadata.commands.list_partition_reassignments import list_partition_reassignments
+from ottla.metadata.commands.unregister_broker import unregister_broker
+from ottla.metadata.commands.update_features import make_safe_for_elr, update_features
+from ottla.metadata.image import Image, MetadataRecord
+from ottla.metadata.state import ConfigRules, Context, ControllerSettings, ControllerState, Decision
+from ottla.metadata.versions import ELIGIBLE_LEADER_REPLICAS_VERSION, METADATA_VERSION, MV_TRANSACTIONS
+from ottla.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
+from ottla.protocol.messages.alter_configs import AlterConfigsRequest
+from ottla.protocol.messages.alter_partition import AlterPartitionRequest
+from ottla.protocol.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
+from ottla.protocol.messages.assign_replicas_to_dirs import AssignReplicasToDirsRequest
+from ottla.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
+from ottla.protocol.messages.broker_registration import BrokerRegistrationRequest
+from ottla.protocol.messages.controller_registration import ControllerRegistrationRequest
+from ottla.protocol.messages.create_partitions import CreatePartitionsRequest
+from ottla.protocol.messages.create_topics import CreateTopicsRequest
+from ottla.protocol.messages.delete_topics import DeleteTopicsRequest
+from ottla.protocol.messages.elect_leaders import ElectLeadersRequest
+from ottla.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
+from ottla.protocol.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
+from ottla.protocol.messages.unregister_broker import UnregisterBrokerRequest
+from ottla.protocol.messages.update_features import UpdateFeaturesRequest
+from ottla.protocol.stored.metadata import (
+    AbortTransactionRecord,
+    BeginTransactionRecord,
+    EndTransactionRecord,
+    FeatureLevelRecord,
+)
+
+Command = Callable[[ControllerState, Any, Context], Decision]
+
+COMMANDS: Final[dict[type, Command]] = {
+    AllocateProducerIdsRequest: allocate_producer_ids,
+    AlterConfigsRequest: alter_configs,
+    AlterPartitionRequest: alter_partition,
+    AlterPartitionReassignmentsRequest: alter_partition_reassignments,
+    AssignReplicasToDirsRequest: assign_replicas_to_dirs,
+    BrokerHeartbeatRequest: broker_heartbeat,
+    BrokerRegistrationRequest: broker_registration,
+    ControllerRegistrationRequest: controller_registration,
+    CreatePartitionsRequest: create_partitions,
+    CreateTopicsRequest: create_topics,
+    DeleteTopicsRequest: delete_topics,
+    ElectLeadersRequest: elect_leaders,
+    IncrementalAlterConfigsRequest: incremental_alter_configs,
+    ListPartitionReassignmentsRequest: list_partition_reassignments,
+    UnregisterBrokerRequest: unregister_broker,
+    UpdateFeaturesRequest: update_features,
+}
+
+
+class Controller:
+    def __init__(
+        self, settings: ControllerSettings, configs: ConfigRules, image: Image | None = None
+    ) -> None:
+        self.state = ControllerState(settings, configs, image or Image())
+
+    @property
+    def image(self) -> Image:
+        return self.state.image
+
+    def decide(self, request: Any, context: Context) -> Decision:
+        """What a request comes to. The image stays as it is until the records are applied."""
+        return COMMANDS[type(request)](self.state, request, context)
+
+    def apply(self, record: MetadataRecord, offset: int) -> None:
+        self.state.image.apply(record, offset)
+
+    def activate(
+        self, bootstrap: list[MetadataRecord], now_ms: int, gone: int | None = None
+    ) -> list[MetadataRecord]:
+        """What to write on becoming the active controller, before anything else is decided.
+
+        `bootstrap` is what a new cluster starts with; it is used when the log holds nothing yet. Brokers get
+        a fresh session, except one that is known to be `gone`: a node that is controller and broker in one
+        need not wait for the session of its own dead predecessor to run out.
+        """
+        image = self.state.image
+        self.state.sessions.start((b for b in image.brokers.values() if b.id != gone), now_ms)
+        records: list[MetadataRecord] = []
+        if image.in_transaction:
+            records.append(AbortTransactionRecord(reason="Controller failover"))
+        if image.features:
+            return records
+        levels = {r.name: r.feature_level for r in bootstrap if isinstance(r, FeatureLevelRecord)}
+        start = list(bootstrap)
+        if levels.get(ELIGIBLE_LEADER_REPLICAS_VERSION, 0) > 0:
+            start += make_safe_for_elr(self.state)
+        if levels.get(METADATA_VERSION, 0) < MV_TRANSACTIONS:
+            return records + start
+        return [*records, BeginTransactionRecord(name="Bootstrap records"), *start, EndTransactionRecord()]
+
+    def deadline(self) -> int | None:
+        """When to call `expire` next."""
+        return self.state.sessions.deadline(self._unfenced())
+
+    def expire(self, now_ms: int) -> list[MetadataRecord]:
+        """The records that fence one broker that has been silent for too long.
+
+        One at a time, so that the next is judged by what fencing this one led to.
+        """
+        broker = self.state.sessions.expired(self._unfenced(), now_ms)
+        if broker is None:
+            return []
+        self.state.sessions.end(broker)
+        return fence(self.state, self.image.brokers[broker])
+
+    def _unfenced(self) -> list[int]:
+        return [broker.id for broker in self.image.brokers.values() if not broker.fenced]

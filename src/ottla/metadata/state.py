@@ -1,0 +1,128 @@
+"""What the controller's commands read: the image, the settings, and who was heard from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
+
+from ottla.core.ids import UNASSIGNED_DIRECTORY, Uuid
+from ottla.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, Image, MetadataRecord
+from ottla.metadata.sessions import Sessions
+from ottla.protocol.errors import StaleBrokerEpoch
+
+# A user's request that would write more than this is refused with POLICY_VIOLATION.
+MAX_RECORDS_PER_REQUEST = 10_000
+
+
+class TopicConfigEntry(NamedTuple):
+    """A config as CreateTopics reports it back."""
+
+    name: str
+    value: str | None
+    read_only: bool
+    source: int
+    is_sensitive: bool
+
+
+class ConfigRules(Protocol):
+    """What the controller has to know about configs. It keeps their values, not their meaning."""
+
+    def check(self, resource_type: int, resource_name: str, configs: Mapping[str, str]) -> None:
+        """Raise `InvalidConfig` or `InvalidRequest` unless a resource may have exactly these configs."""
+
+    def is_list(self, resource_type: int, name: str) -> bool:
+        """Whether entries may be appended to and subtracted from this config."""
+
+    def default(self, resource_type: int, name: str) -> str | None:
+        """What a list stands at when it was never set."""
+
+    def creation_entries(
+        self, topic: Mapping[str, str], node: Mapping[str, str], cluster: Mapping[str, str]
+    ) -> Iterable[TopicConfigEntry]:
+        """The effective configs of a topic with these overrides, over the dynamic broker configs."""
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerSettings:
+    node_id: int
+    cluster_id: str
+    default_partitions: int = 1
+    default_replication_factor: int = 1
+    min_insync_replicas: int = 1
+    unclean_leader_election_enable: bool = False
+    delete_topic_enable: bool = True
+    session_timeout_ms: int = 9_000
+    quorum_nodes: tuple[int, ...] = ()
+
+
+class Context(NamedTuple):
+    """What surrounds one command: the version it came in, the time, the log's end, and some chance."""
+
+    version: int
+    now_ms: int
+    next_offset: int
+    random_bytes: Callable[[int], bytes]
+
+    def new_id(self) -> Uuid:
+        while True:
+            made = Uuid.from_random(self.random_bytes(16))
+            if made.is_usable:
+                return made
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What a command came to: records to write, and the answer to give once they are committed."""
+
+    records: list[MetadataRecord]
+    response: Any
+    # Whether the records make sense only together. Others may be cut into several batches.
+    atomic: bool = True
+
+
+@dataclass(slots=True)
+class ControllerState:
+    settings: ControllerSettings
+    configs: ConfigRules
+    image: Image = field(default_factory=Image)
+    sessions: Sessions = field(init=False)
+    kraft_version: int = 1
+
+    def __post_init__(self) -> None:
+        self.sessions = Sessions(self.settings.session_timeout_ms)
+
+    def topic_config(self, topic: str, name: str, static: str) -> str:
+        """A topic's effective config: its own, this node's, the cluster's, or the static one."""
+        image = self.image
+        for resource in (
+            (TOPIC_RESOURCE, topic),
+            (BROKER_RESOURCE, str(self.settings.node_id)),
+            (BROKER_RESOURCE, ""),
+        ):
+            values = image.configs.get(resource)
+            if values is not None and name in values:
+                return values[name]
+        return static
+
+    def min_isr(self, topic: str, replication_factor: int) -> int:
+        """min.insync.replicas, which cannot ask for more replicas than there are."""
+        wanted = self.topic_config(topic, "min.insync.replicas", str(self.settings.min_insync_replicas))
+        return min(int(wanted), replication_factor)
+
+    def is_unclean_election_enabled(self, topic: str) -> bool:
+        static = str(self.settings.unclean_leader_election_enable)
+        return self.topic_config(topic, "unclean.leader.election.enable", static).lower() == "true"
+
+    def default_directory(self, broker: int) -> Uuid:
+        registration = self.image.brokers.get(broker)
+        return UNASSIGNED_DIRECTORY if registration is None else registration.default_directory
+
+    def check_broker_epoch(self, broker: int, epoch: int) -> None:
+        registration = self.image.brokers.get(broker)
+        if registration is None:
+            raise StaleBrokerEpoch(f"No broker registration found for broker id {broker}")
+        if registration.epoch != epoch:
+            raise StaleBrokerEpoch(
+                f"Expected broker epoch {registration.epoch}, but got broker epoch {epoch}"
+            )
