@@ -122,10 +122,24 @@ def effective(
 ) -> BrokerSettings:
     """The settings in force: the file, what was altered for the cluster, and for this broker.
 
-    Altered properties were checked when they were altered. One that cannot be used all the same
-    (written by another version, say) is left out, as Apache Kafka does: a node that refuses to
-    start could not be altered back.
+    Altered properties were checked when they were altered. What cannot be used all the same
+    (written by another version, or at odds with a file that changed) is left out, as Apache Kafka
+    does: a node that refuses to start could not be altered back.
     """
+    for layers in ((dynamic_default, dynamic_broker), (dynamic_default, {})):
+        try:
+            return overlaid(static, *layers)
+        except ConfigError:
+            continue
+    return overlaid(static, {}, {})
+
+
+def overlaid(
+    static: Mapping[str, str],
+    dynamic_default: Mapping[str, str],
+    dynamic_broker: Mapping[str, str],
+) -> BrokerSettings:
+    """As `effective`, but raises ConfigError when the layers contradict each other."""
     known = declared(BrokerSettings)
     named = dict(static)
     for layer in (dynamic_default, dynamic_broker):

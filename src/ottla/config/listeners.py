@@ -15,7 +15,7 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple, Self
 
-from ottla.config.broker import BrokerSettings
+from ottla.config.broker import BrokerSettings, broker_settings
 from ottla.config.settings import ConfigError
 
 SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
@@ -23,6 +23,7 @@ SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _LISTENER = re.compile(
     r"(?P<name>[A-Za-z0-9_-]+)://(?P<host>\[[0-9a-fA-F:.%a-z]*\]|[^:\[\]/]*):(?P<port>[0-9]+)"
 )
+_LOOPBACK = re.compile(r"127(\.[0-9]{1,3}){3}")
 _ANY_ADDRESS = ("", "0.0.0.0", "::")
 
 
@@ -37,7 +38,7 @@ class SocketAddress(NamedTuple):
     @property
     def is_loopback(self) -> bool:
         """True when only this machine can reach it."""
-        return self.host.lower() == "localhost" or self.host.startswith("127.") or self.host == "::1"
+        return self.host.lower() in ("localhost", "::1") or _LOOPBACK.fullmatch(self.host) is not None
 
     def __str__(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
@@ -58,14 +59,14 @@ class Listeners(NamedTuple):
         protocols = _protocols(settings)
         listeners = _addresses("listeners", settings.listeners, protocols)
         _check_distinct(listeners)
+        for each in listeners:
+            _check_supported(each)
         controller_names = {name.upper() for name in settings.controller_listener_names}
         controllers = tuple(each for each in listeners if each.name in controller_names)
         clients = tuple(each for each in listeners if each.name not in controller_names)
         _check_roles(settings, clients, controllers, controller_names)
         advertised = _advertised(settings, listeners, protocols)
         inter_broker = _inter_broker(settings, clients)
-        for each in listeners:
-            _check_supported(each)
         return cls(clients, controllers, advertised, inter_broker)
 
     def check_exposure(self, settings: BrokerSettings) -> None:
@@ -79,6 +80,13 @@ class Listeners(NamedTuple):
                     f"listener {each} opens port {each.port} on {where} to anyone, without authentication: "
                     "listen on 127.0.0.1, or say --insecure if that is what you want"
                 )
+
+
+def check_static(static: Mapping[str, str]) -> BrokerSettings:
+    """The settings of a property file, listeners and all. Raises ConfigError with one clear line."""
+    settings = broker_settings(static)
+    Listeners.parse(settings).check_exposure(settings)
+    return settings
 
 
 def _protocols(settings: BrokerSettings) -> dict[str, str]:
@@ -186,7 +194,7 @@ def _advertised(
     for each in _addresses("advertised.listeners", settings.advertised_listeners or (), protocols):
         if each.name not in names:
             raise ConfigError(
-                f"advertised.listeners: {each.name} has no listener, those in listeners are {', '.join(names)}"
+                f"advertised.listeners: {each.name} has no listener, those there are {', '.join(names)}"
             )
         if each.name in advertised:
             raise ConfigError(f"advertised.listeners: {each.name} is there twice")

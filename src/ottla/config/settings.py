@@ -32,6 +32,10 @@ class ConfigError(ValueError):
     """A property is unknown, malformed or contradicts another; the text is one clear line."""
 
 
+class InvalidChange(ConfigError):
+    """A change that makes no sense as asked; Kafka answers INVALID_REQUEST, not INVALID_CONFIG."""
+
+
 class Kind(IntEnum):
     """The types of DescribeConfigs, with their codes on the wire."""
 
