@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from ottla.metadata.topic_names import check_topic_name
@@ -30,3 +32,12 @@ def why_missing(topic: str) -> KafkaError:
     except InvalidTopic as error:
         return error
     return UnknownTopicOrPartition()
+
+
+@contextmanager
+def using_disk(partition: Partition) -> Iterator[None]:
+    """Around work on a partition's log: an error of the disk takes the log directory offline."""
+    try:
+        yield
+    except OSError as error:
+        raise partition.directory.fail(error) from error

@@ -18,7 +18,7 @@ from ottla.protocol.messages.delete_records import (
     DeleteRecordsTopicResult,
 )
 from ottla.server.context import Context
-from ottla.server.hosting import hosted
+from ottla.server.hosting import hosted, using_disk
 
 HIGH_WATERMARK: Final = -1
 NO_WATERMARK: Final = -1
@@ -63,5 +63,6 @@ def _delete(ctx: Context, topic: str, index: int, offset: int) -> int:
             f"its high watermark is {log.high_watermark}"
         )
     if offset > log.start_offset:
-        log.delete_records(offset)
+        with using_disk(partition):
+            log.delete_records(offset)
     return log.start_offset

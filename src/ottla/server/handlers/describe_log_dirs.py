@@ -5,7 +5,6 @@ Versions 0-2 have no error for the whole request; a directory that has failed ca
 
 from __future__ import annotations
 
-import os
 from collections import defaultdict
 
 from ottla.core.types import TopicPartition
@@ -41,7 +40,7 @@ def _describe(directory: LogDirectory, wanted: set[TopicPartition] | None) -> De
     if directory.error is not None:
         return DescribeLogDirsResult(error_code=KafkaStorageError.code, log_dir=directory.path)
     try:
-        disk = os.statvfs(directory.path)
+        total_bytes, usable_bytes = directory.total_bytes(), directory.usable_bytes()
     except OSError:
         return DescribeLogDirsResult(error_code=KafkaStorageError.code, log_dir=directory.path)
     topics: defaultdict[str, list[DescribeLogDirsPartition]] = defaultdict(list)
@@ -58,6 +57,6 @@ def _describe(directory: LogDirectory, wanted: set[TopicPartition] | None) -> De
     return DescribeLogDirsResult(
         log_dir=directory.path,
         topics=[DescribeLogDirsTopic(name=name, partitions=topics[name]) for name in topics],
-        total_bytes=disk.f_blocks * disk.f_frsize,
-        usable_bytes=disk.f_bavail * disk.f_frsize,
+        total_bytes=total_bytes,
+        usable_bytes=usable_bytes,
     )

@@ -27,7 +27,7 @@ from ottla.protocol.messages.list_offsets import (
 )
 from ottla.replication.partition import Partition
 from ottla.server.context import Context
-from ottla.server.hosting import hosted
+from ottla.server.hosting import hosted, using_disk
 from ottla.storage.log import Log
 
 LATEST: Final = -1
@@ -99,10 +99,11 @@ def _fill(
     except NotLeaderOrFollower:
         if request.replica_id != DEBUGGING_CONSUMER:
             raise
-    if ctx.version == 0:
-        answer.old_style_offsets = _old_style(partition.log, request.replica_id, asked, ctx)
-        return
-    found = _find(partition, request, asked.timestamp)
+    with using_disk(partition):
+        if ctx.version == 0:
+            answer.old_style_offsets = _old_style(partition.log, request.replica_id, asked, ctx)
+            return
+        found = _find(partition, request, asked.timestamp)
     answer.offset, answer.timestamp = found.offset, found.timestamp
     if ctx.version >= 4:
         answer.leader_epoch = found.leader_epoch
