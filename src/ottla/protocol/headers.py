@@ -20,7 +20,7 @@ from ottla.protocol.wire import MalformedFrame
 API_VERSIONS = 18
 CONTROLLED_SHUTDOWN = 7
 
-_FIXED = struct.Struct(">hhih").unpack_from
+_KEY_AND_VERSION = struct.Struct(">hh").unpack_from
 _CORRELATION_ID = struct.Struct(">i").pack
 _CORRELATION_ID_AND_NO_TAGS = struct.Struct(">ix").pack
 
@@ -38,6 +38,10 @@ class RequestHeader:
 @message(versions="0-1", flexible="1+")
 class ResponseHeader:
     correlation_id: i32 = 0
+
+
+_read_header_1 = reader(RequestHeader, 1)
+_read_header_2 = reader(RequestHeader, 2)
 
 
 @cache
@@ -64,32 +68,14 @@ def read_request_header(buf: Buffer, pos: int, end: int) -> tuple[RequestHeader,
     """The header of a request, and where its body starts.
 
     The version is not looked at beyond the kind of header that it implies; the api key has to be one of
-    Kafka's. Written out by hand, since it runs for every request; it raises nothing but `MalformedFrame`.
+    Kafka's. Raises nothing but `MalformedFrame`.
     """
-    if end - pos < 10:
+    if end - pos < 8:
         raise MalformedFrame("the frame is too short for a request header")
-    header: RequestHeader = RequestHeader.__new__(RequestHeader)
-    key, version, header.correlation_id, length = _FIXED(buf, pos)
-    header.request_api_key = key
-    header.request_api_version = version
-    pos += 10
-    if length < 0:
-        header.client_id = None
-    else:
-        stop = pos + length
-        if stop > end:
-            raise MalformedFrame("client_id runs past the end")
-        try:
-            header.client_id = str(buf[pos:stop], "utf-8")
-        except UnicodeDecodeError as error:
-            raise MalformedFrame(f"client_id: {error}") from error
-        pos = stop
+    key, version = _KEY_AND_VERSION(buf, pos)
     if version >= flexible_since(key):
-        if pos >= end or buf[pos]:
-            # Either the tag section is missing or there are tags to skip; the compiled reader knows how.
-            return reader(RequestHeader, 2)(buf, pos - 10 - max(length, 0), end)
-        pos += 1
-    return header, pos
+        return _read_header_2(buf, pos, end)
+    return _read_header_1(buf, pos, end)
 
 
 def read_response_header(buf: Buffer, pos: int, end: int, header_version: int) -> tuple[ResponseHeader, int]:
