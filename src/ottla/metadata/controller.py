@@ -25,8 +25,9 @@ from ottla.metadata.commands.incremental_alter_configs import incremental_alter_
 from ottla.metadata.commands.list_partition_reassignments import list_partition_reassignments
 from ottla.metadata.commands.unregister_broker import unregister_broker
 from ottla.metadata.commands.update_features import make_safe_for_elr, update_features
+from ottla.metadata.config_rules import ConfigRules
 from ottla.metadata.image import Image, MetadataRecord
-from ottla.metadata.state import ConfigRules, Context, ControllerSettings, ControllerState, Decision
+from ottla.metadata.state import Context, ControllerSettings, ControllerState, Decision
 from ottla.metadata.versions import ELIGIBLE_LEADER_REPLICAS_VERSION, METADATA_VERSION, MV_TRANSACTIONS
 from ottla.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
 from ottla.protocol.messages.alter_configs import AlterConfigsRequest

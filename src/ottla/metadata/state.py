@@ -2,45 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from ottla.core.ids import UNASSIGNED_DIRECTORY, Uuid
+from ottla.metadata.config_rules import ConfigRules
 from ottla.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, Image, MetadataRecord
 from ottla.metadata.sessions import Sessions
 from ottla.protocol.errors import StaleBrokerEpoch
 
 # A user's request that would write more than this is refused with POLICY_VIOLATION.
 MAX_RECORDS_PER_REQUEST = 10_000
-
-
-class TopicConfigEntry(NamedTuple):
-    """A config as CreateTopics reports it back."""
-
-    name: str
-    value: str | None
-    read_only: bool
-    source: int
-    is_sensitive: bool
-
-
-class ConfigRules(Protocol):
-    """What the controller has to know about configs. It keeps their values, not their meaning."""
-
-    def check(self, resource_type: int, resource_name: str, configs: Mapping[str, str]) -> None:
-        """Raise `InvalidConfig` or `InvalidRequest` unless a resource may have exactly these configs."""
-
-    def is_list(self, resource_type: int, name: str) -> bool:
-        """Whether entries may be appended to and subtracted from this config."""
-
-    def default(self, resource_type: int, name: str) -> str | None:
-        """What a list stands at when it was never set."""
-
-    def creation_entries(
-        self, topic: Mapping[str, str], node: Mapping[str, str], cluster: Mapping[str, str]
-    ) -> Iterable[TopicConfigEntry]:
-        """The effective configs of a topic with these overrides, over the dynamic broker configs."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 
-from ottla.metadata.commands.configs import RESOURCES, check_exists, clear_elr_records, config_records
+from ottla.metadata.commands.configs import check_exists, clear_elr_records, config_records
 from ottla.metadata.image import MetadataRecord
 from ottla.metadata.state import Context, ControllerState, Decision
-from ottla.protocol.errors import InvalidRequest, KafkaError, UnsupportedVersion
+from ottla.protocol.errors import InvalidRequest, KafkaError
 from ottla.protocol.messages.alter_configs import (
     AlterConfigsRequest,
     AlterConfigsResource,
@@ -27,8 +27,6 @@ def alter_configs(state: ControllerState, request: AlterConfigsRequest, context:
         )
         responses.append(response)
         try:
-            if key[0] not in RESOURCES:
-                raise UnsupportedVersion(f"Unknown resource type {key[0]}.")
             if times[key] > 1:
                 raise InvalidRequest("Duplicate resource.")
             records += _replace(state, resource)
@@ -39,9 +37,8 @@ def alter_configs(state: ControllerState, request: AlterConfigsRequest, context:
 
 
 def _replace(state: ControllerState, resource: AlterConfigsResource) -> list[MetadataRecord]:
-    current = state.image.config(resource.resource_type, resource.resource_name)
-    wanted: dict[str, str | None] = {config.name: config.value for config in resource.configs}
-    dropped = {name: None for name in current if name not in wanted}
-    records = config_records(state, resource.resource_type, resource.resource_name, wanted | dropped, current)
-    check_exists(state, resource.resource_type, resource.resource_name)
-    return records
+    kind, name = resource.resource_type, resource.resource_name
+    wanted = [(config.name, config.value) for config in resource.configs]
+    after = state.configs.replaced(state.image, kind, name, wanted)
+    check_exists(state, kind, name)
+    return config_records(kind, name, state.image.config(kind, name), after, (each for each, _ in wanted))

@@ -8,12 +8,11 @@ from ottla.core.ids import ZERO_UUID
 from ottla.core.types import CLUSTER_METADATA
 from ottla.metadata.commands.configs import clear_elr_records, config_records
 from ottla.metadata.commands.placing import assigned, placed
-from ottla.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, MetadataRecord
+from ottla.metadata.image import TOPIC_RESOURCE, MetadataRecord
 from ottla.metadata.partition import PartitionState
 from ottla.metadata.state import MAX_RECORDS_PER_REQUEST, Context, ControllerState, Decision
 from ottla.metadata.topic_names import check_topic_name, collision_key
 from ottla.protocol.errors import (
-    InvalidConfig,
     InvalidPartitions,
     InvalidReplicaAssignment,
     InvalidReplicationFactor,
@@ -61,11 +60,8 @@ def _create(
     state: ControllerState, topic: CreatableTopic, context: Context
 ) -> tuple[list[MetadataRecord], CreatableTopicResult]:
     _check_name(state, topic.name)
-    nulls = [config.name for config in topic.configs if config.value is None]
-    if nulls:
-        raise InvalidConfig(f"Null value not supported for topic configs: {','.join(nulls)}")
-    configs = {config.name: config.value for config in topic.configs if config.value is not None}
-    made = config_records(state, TOPIC_RESOURCE, topic.name, configs, {})
+    configs = state.configs.creation(state.image, [(config.name, config.value) for config in topic.configs])
+    made = config_records(TOPIC_RESOURCE, topic.name, {}, configs, ())
     made += clear_elr_records(state, made)
 
     partitions = _by_hand(state, topic) if topic.assignments else _by_count(state, topic, context)
@@ -89,11 +85,7 @@ def _create(
                 config_source=entry.source,
                 is_sensitive=entry.is_sensitive,
             )
-            for entry in state.configs.creation_entries(
-                configs,
-                state.image.config(BROKER_RESOURCE, str(state.settings.node_id)),
-                state.image.config(BROKER_RESOURCE, ""),
-            )
+            for entry in state.configs.topic_entries(state.image, configs)
         ],
     )
     return records, result
