@@ -1,0 +1,1 @@
+"""Settings: declared, parsed, checked; frozen snapshots."""

@@ -155,23 +155,42 @@ def overlaid(
     return broker_settings(named)
 
 
-def development_defaults(*, port: int = 9092, data_dir: str = "data") -> dict[str, str]:
-    """What `ottla serve` assumes where nothing else is given; Apache Kafka's defaults need a cluster.
+def development_defaults(given: Mapping[str, str] | None = None) -> dict[str, str]:
+    """What `ottla serve` assumes where nothing is given; Apache Kafka's defaults ask for a cluster.
 
-    Listens on this machine only, and keeps one replica of the internal topics, so that groups
-    and transactions work on a single node. Overlay the properties the user gave on these.
+    It listens on this machine only, keeps its data in ./data, and has one replica of the internal
+    topics, so that groups and transactions work on a single node. Only what `given` leaves open is
+    returned, and for a node that is not alone nothing about replicas.
     """
-    return {
-        "process.roles": "broker,controller",
-        "node.id": "1",
-        "listeners": f"PLAINTEXT://127.0.0.1:{port}",
-        "log.dirs": data_dir,
-        "offsets.topic.replication.factor": "1",
-        "transaction.state.log.replication.factor": "1",
-        "transaction.state.log.min.isr": "1",
-        "share.coordinator.state.topic.replication.factor": "1",
-        "share.coordinator.state.topic.min.isr": "1",
-    }
+    given = given or {}
+    defaults = {}
+    if "node.id" not in given and "broker.id" not in given:
+        defaults["node.id"] = "1"
+    if "process.roles" not in given:
+        defaults["process.roles"] = "broker,controller"
+    if "listeners" not in given:
+        defaults["listeners"] = "PLAINTEXT://127.0.0.1:9092"
+    if "log.dirs" not in given and "log.dir" not in given:
+        defaults["log.dirs"] = "data"
+    if _is_alone(given):
+        for name in (
+            "offsets.topic.replication.factor",
+            "transaction.state.log.replication.factor",
+            "transaction.state.log.min.isr",
+            "share.coordinator.state.topic.replication.factor",
+            "share.coordinator.state.topic.min.isr",
+        ):
+            if name not in given:
+                defaults[name] = "1"
+    return defaults
+
+
+def _is_alone(given: Mapping[str, str]) -> bool:
+    """Whether these are the properties of a cluster of one."""
+    peers = ("controller.quorum.voters", "controller.quorum.bootstrap.servers")
+    return "controller" in given.get("process.roles", "controller") and all(
+        "," not in given.get(name, "") for name in peers
+    )
 
 
 def check_together(broker: BrokerSettings) -> None:

@@ -112,21 +112,27 @@ def _protocols(settings: BrokerSettings) -> dict[str, str]:
     return protocols
 
 
+def parse_address(prop: str, text: str) -> SocketAddress:
+    """NAME://host:port as an address; `prop` is the property it was found in. Raises ConfigError."""
+    match = _LISTENER.fullmatch(text)
+    if match is None:
+        raise ConfigError(f"{prop}: unable to parse {text}, it should look like PLAINTEXT://host:9092")
+    port = int(match["port"])
+    if port > 65_535:
+        raise ConfigError(f"{prop}: {text} has no such port, the highest is 65535")
+    return SocketAddress(match["name"].upper(), match["host"].strip("[]"), port)
+
+
 def _addresses(prop: str, texts: tuple[str, ...], protocols: Mapping[str, str]) -> tuple[SocketAddress, ...]:
     addresses = []
     for text in texts:
-        match = _LISTENER.fullmatch(text)
-        if match is None:
-            raise ConfigError(f"{prop}: unable to parse {text}, it should look like PLAINTEXT://host:9092")
-        name, port = match["name"].upper(), int(match["port"])
-        if port > 65_535:
-            raise ConfigError(f"{prop}: {text} has no such port, the highest is 65535")
-        if name not in protocols:
+        address = parse_address(prop, text)
+        if address.name not in protocols:
             raise ConfigError(
-                f"{prop}: no security protocol defined for listener {name}, "
+                f"{prop}: no security protocol defined for listener {address.name}, "
                 "name one in listener.security.protocol.map"
             )
-        addresses.append(SocketAddress(name, match["host"].strip("[]"), port, protocols[name]))
+        addresses.append(address._replace(protocol=protocols[address.name]))
     return tuple(addresses)
 
 

@@ -1,0 +1,93 @@
+"""`ottla`: the commands and their options.
+
+What a command needs is imported inside it, so that `ottla --version` and `--help` load nothing
+of the broker, and `ottla serve` nothing of the other commands.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(
+    name="ottla",
+    help="A Kafka-compatible event streaming platform in Python.",
+    no_args_is_help=True,
+    add_completion=False,
+    # Plain help and plain errors: rich costs as much to import as the rest of the command line.
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+
+class LogLevel(StrEnum):
+    """How much is logged."""
+
+    debug = "debug"
+    info = "info"
+    warning = "warning"
+    error = "error"
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from ottla import __version__
+
+        typer.echo(f"ottla {__version__}")
+        raise typer.Exit()
+
+
+@app.callback()
+def ottla(
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True),
+    ] = False,
+) -> None:
+    """A Kafka-compatible event streaming platform in Python."""
+
+
+@app.command()
+def serve(
+    port: Annotated[
+        int | None, typer.Option(min=0, max=65_535, help="Listen on this port; 0 picks a free one. [9092]")
+    ] = None,
+    data_dir: Annotated[Path | None, typer.Option(help="Keep the data in this directory. [data]")] = None,
+    config: Annotated[
+        Path | None, typer.Option(help="Read a property file, such as Kafka's server.properties.")
+    ] = None,
+    assignments: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="Set a property; may be given many times."),
+    ] = None,
+    log_level: Annotated[LogLevel, typer.Option(help="How much to log.")] = LogLevel.info,
+    insecure: Annotated[
+        bool,
+        typer.Option("--insecure", help="Allow listeners without authentication on addresses but localhost."),
+    ] = False,
+) -> None:
+    """Run a broker, on 127.0.0.1:9092 unless told otherwise.
+
+    Properties have Apache Kafka's names and defaults. An environment variable sets one too:
+    OTTLA_LOG_RETENTION_MS is log.retention.ms. What is further right wins: config file,
+    environment, --set, --port and the other options.
+    """
+    from ottla.cli import serve as command
+    from ottla.cli.given import Given
+
+    given = Given(
+        config=config,
+        assignments=tuple(assignments or ()),
+        port=port,
+        data_dir=data_dir,
+        insecure=insecure,
+    )
+    raise typer.Exit(command.serve(given, log_level.value))
+
+
+def main() -> None:
+    """The entry point of the `ottla` command."""
+    app()

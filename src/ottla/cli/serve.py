@@ -1,0 +1,123 @@
+"""`ottla serve`: run a broker until told to stop.
+
+The first SIGINT or SIGTERM stops it cleanly: requests are finished, logs flushed, a clean
+shutdown noted. A second one means now.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ottla import __version__
+from ottla.cli import logs
+from ottla.cli.given import Given, properties
+from ottla.config.listeners import check_static
+from ottla.config.settings import ConfigError
+
+if TYPE_CHECKING:
+    from ottla.server.broker import Broker
+
+STOPPED, CANNOT_START, BAD_USAGE = 0, 1, 2
+
+
+def serve(given: Given, log_level: str) -> int:
+    """Run a broker in this process; returns the exit code."""
+    logs.configure(log_level)
+    try:
+        wanted = properties(given, os.environ)
+        check_static(wanted)
+    except ConfigError as error:
+        return _complain(error, BAD_USAGE)
+    # Not before the properties are known to be good: a slip should be told at once.
+    from ottla.server.broker import DirectoryInUse, StartupError, new_event_loop
+
+    try:
+        with asyncio.Runner(loop_factory=new_event_loop) as runner:
+            return runner.run(_run(wanted))
+    except asyncio.CancelledError:
+        return STOPPED
+    except ConfigError as error:
+        return _complain(error, BAD_USAGE)
+    except (StartupError, DirectoryInUse) as error:
+        return _complain(error, CANNOT_START)
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        return _complain(f"{where}{error.strerror or error}", CANNOT_START)
+
+
+async def _run(wanted: Mapping[str, str]) -> int:
+    from ottla.server.broker import Broker
+
+    stop = _StopSignals()
+    async with Broker(properties=wanted) as broker:
+        _announce(broker)
+        await stop.wait()
+        print("stopping", flush=True)
+    return STOPPED
+
+
+class _StopSignals:
+    """SIGINT and SIGTERM as something to wait for.
+
+    One that comes before anybody waits cancels the task that made this object: the broker is
+    still starting, and gives up what it has begun.
+    """
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        task = asyncio.current_task()
+        assert task is not None
+        self._task = task
+        self._received = 0
+        self._waiter: asyncio.Future[None] | None = None
+        for number in (signal.SIGINT, signal.SIGTERM):
+            self._loop.add_signal_handler(number, self._receive, number)
+
+    async def wait(self) -> None:
+        """Return at the first signal."""
+        if not self._received:
+            self._waiter = self._loop.create_future()
+            await self._waiter
+
+    def _receive(self, number: signal.Signals) -> None:
+        self._received += 1
+        if self._received > 1:
+            # Whatever is stuck stays stuck; recovery at the next start makes it good.
+            os._exit(128 + number)
+        if self._waiter is None:
+            self._task.cancel()
+        elif not self._waiter.done():
+            self._waiter.set_result(None)
+
+
+def first_command(bootstrap: str) -> str:
+    """A line to paste into a shell that shows the broker at work."""
+    return (
+        'python -c "from confluent_kafka import Producer; '
+        f"p = Producer({{'bootstrap.servers': '{bootstrap}'}}); "
+        "p.produce('greetings', 'hello'); print(p.flush(10), 'messages left to send')\""
+    )
+
+
+def _announce(broker: Broker) -> None:
+    bootstrap = broker.bootstrap
+    lines = (
+        f"Ottla {__version__}",
+        f"  listening on  {bootstrap}",
+        f"  data in       {', '.join(str(Path(each).resolve()) for each in broker.data_dirs)}",
+        f"  try           {first_command(bootstrap)}",
+        f"  or            echo hello | kcat -P -b {bootstrap} -t greetings",
+        "  stop with     Ctrl-C",
+    )
+    print("\n".join(lines), flush=True)
+
+
+def _complain(error: object, code: int) -> int:
+    print(f"ottla: {error}", file=sys.stderr, flush=True)
+    return code
