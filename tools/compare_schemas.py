@@ -68,7 +68,7 @@ def main(arguments: list[str]) -> int:
     differences = list(compare_all(definitions))
     for difference in differences:
         print(difference)
-    print(f"{len(definitions)} definitions compared, {len(differences) or 'no'} differences")
+    print(f"{len(definitions)} definitions read, {len(differences) or 'no'} differences")
     return 1 if differences else 0
 
 
@@ -241,7 +241,7 @@ class Comparison:
         expected: Any
         if field.kind == "records":
             expected = b"" if field.nullable is None else None
-        elif "default" in definition and definition["default"] in (None, "null"):
+        elif definition.get("default") == "null":  # a bare JSON null is no default, not a default of null
             expected = None
         elif field.repeated:
             expected = []

@@ -151,10 +151,11 @@ class _Reading:
         if field.nullable is None or self.version not in field.nullable:
             self.line(d, f"{target} = {self._struct(d, field.struct, field.name)}")
             return
+        # Where the field is tagged the mark is an unsigned varint, 0 for null; else it is an int8, -1 for null.
         present = self.source.name("present")
-        self.run.append(("b", present))
+        self.run.append(("b" if field.tag is None else "B", present))
         self._flush(d)
-        self.line(d, f"if {present} < 0: {target} = None")
+        self.line(d, f"if {present} {'<' if field.tag is None else '=='} 0: {target} = None")
         self.line(d, "else:")
         self.line(d + 1, f"{target} = {self._struct(d + 1, field.struct, field.name)}")
         self._flush(d + 1)

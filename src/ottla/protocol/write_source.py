@@ -118,7 +118,7 @@ class _Writing:
             self._struct(d, x, field.struct)
             return
         self._flush(d)
-        d = self._null(d, x, field, b"\xff")
+        d = self._null(d, x, field, b"\xff" if field.tag is None else b"\0")
         self.run.append(("b", "1"))
         self._struct(d, x, field.struct)
         self._flush(d)

@@ -155,7 +155,8 @@ class ConsumerGroupMemberMetadataValue:
     subscribed_topic_regex: str | None = ""
     rebalance_timeout_ms: i32 = -1
     server_assignor: str | None = ""
-    classic_member_metadata: ClassicMemberMetadata | None = field(default=None, tag=0)
+    # Kafka's definition means a default of null here but does not say so, hence it writes a null out.
+    classic_member_metadata: ClassicMemberMetadata | None = field(default=ClassicMemberMetadata(), tag=0)
 
 
 @message(key=6, versions="0")
@@ -206,7 +207,7 @@ class ConsumerGroupCurrentMemberAssignmentKey:
 class TopicPartitions:
     topic_id: Uuid = ZERO_UUID
     partitions: list[i32] = field(default=[])
-    assignment_epochs: list[i32] | None = field(default=None, tag=0)
+    assignment_epochs: list[i32] | None = field(default=[], tag=0)
 
 
 @message(key=8, versions="0", flexible="0+")
@@ -373,7 +374,7 @@ class StreamsGroupMetadataValue:
     epoch: i32 = 0
     metadata_hash: i64 = 0
     validated_topology_epoch: i32 = field(default=-1, tag=0)
-    last_assignment_configs: list[LastAssignmentConfig] | None = field(default=None, tag=1)
+    last_assignment_configs: list[LastAssignmentConfig] | None = field(default=[], tag=1)
 
 
 @message(key=19, versions="0")
@@ -461,7 +462,7 @@ class StreamsGroupCurrentMemberAssignmentKey:
 class CurrentTaskIds:
     subtopology_id: str = ""
     partitions: list[i32] = field(default=[])
-    assignment_epochs: list[i32] | None = field(default=None, tag=0)
+    assignment_epochs: list[i32] | None = field(default=[], tag=0)
 
 
 @message(key=22, versions="0", flexible="0+")
