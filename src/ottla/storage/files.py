@@ -13,7 +13,7 @@ MOST_BUFFERS = 1024
 
 
 class OsFiles:
-    """Implements `core.files.Files` with the functions of `os` themselves, so that a call costs nothing extra."""
+    """`core.files.Files` made of the functions of `os` themselves, so that a call costs nothing extra."""
 
     close = staticmethod(os.close)
     write = staticmethod(os.write)

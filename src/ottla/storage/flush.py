@@ -1,0 +1,79 @@
+"""One sync of a log to disk.
+
+It is begun on the loop, which decides what it covers, carried out in a thread, and finished on the loop,
+which then knows that everything up to `end_offset` survives a power cut. An error while syncing is final:
+the kernel may have dropped the pages it could not write, so the same sync is never tried again.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+
+from ottla.core.files import Files
+from ottla.storage.handles import Handle
+
+
+class Flush:
+    __slots__ = (
+        "_directories",
+        "_failed",
+        "_fds",
+        "_files",
+        "_handles",
+        "_paths",
+        "end_offset",
+        "truncations",
+    )
+
+    def __init__(
+        self,
+        files: Files,
+        *,
+        end_offset: int,
+        truncations: int,
+        handles: Sequence[Handle],
+        paths: Sequence[str],
+        directories: Sequence[str],
+        failed: Callable[[], None],
+    ) -> None:
+        self._files = files
+        self.end_offset = end_offset
+        # How often the log had been truncated at the beginning; if it is again, `end_offset` means nothing.
+        self.truncations = truncations
+        self._handles = handles
+        self._fds = [handle.pin() for handle in handles]
+        self._paths = paths
+        self._directories = directories
+        self._failed = failed
+
+    def sync(self) -> None:
+        """Sync everything. Runs in a thread; OSError means that the log directory has failed."""
+        try:
+            for fd in self._fds:
+                self._files.fdatasync(fd)
+            for path in self._paths:
+                self._sync_file(path)
+            # Names last: a name that survives then stands for content that does.
+            for directory in self._directories:
+                self._files.sync_directory(directory)
+        except OSError:
+            self._failed()
+            raise
+
+    def _sync_file(self, path: str) -> None:
+        try:
+            fd = self._files.open(path, os.O_RDWR)
+        except FileNotFoundError:
+            # Retention was faster.
+            return
+        try:
+            self._files.fsync(fd)
+        finally:
+            self._files.close(fd)
+
+    def release(self) -> None:
+        """Give the files back."""
+        for handle in self._handles:
+            handle.unpin()
+        self._handles = ()

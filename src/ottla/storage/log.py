@@ -1,0 +1,776 @@
+"""The log of a partition: batches in segments, by offset.
+
+`append` gives batches their offsets and keeps them pending, `write` hands all that is pending to the kernel
+in one call, a flush makes it durable. Nothing here waits and nothing is locked: a log belongs to one thread,
+and only `Flush.sync` runs in another.
+
+An OSError from any write ends the life of the log: it is passed on to the caller, who takes the log
+directory offline, and every later call answers KafkaStorageError.
+"""
+
+from __future__ import annotations
+
+import random
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Callable
+from enum import Enum
+from pathlib import Path
+from struct import Struct
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from ottla.core.files import Buffer, Files
+from ottla.core.ids import Uuid
+from ottla.core.types import TopicPartition
+from ottla.protocol import batch as batches
+from ottla.protocol.batch import LOG_OVERHEAD, TRANSACTIONAL
+from ottla.protocol.control import read_end_transaction
+from ottla.protocol.errors import (
+    CorruptMessage,
+    InvalidRecord,
+    KafkaStorageError,
+    MessageTooLarge,
+    OffsetOutOfRange,
+    RecordListTooLarge,
+)
+from ottla.storage.batch_file import FileBatch
+from ottla.storage.cleaning import Retention, SegmentSummary, plan_retention
+from ottla.storage.flush import Flush
+from ottla.storage.handles import Handles, shared_handles
+from ottla.storage.producer_state import LAST_SEQUENCE, Producers
+from ottla.storage.recovery import Loaded, Loader
+from ottla.storage.replay import replay
+from ottla.storage.segment import (
+    DELETED,
+    GREATEST_RELATIVE_OFFSET,
+    SNAPSHOT,
+    Segment,
+    TimestampOffset,
+)
+from ottla.storage.snapshots import delete_snapshots, producers_at, snapshots, take_snapshot
+from ottla.storage.transaction_index import AbortedEntry
+from ottla.storage.validation import Rules, check_client_batch
+
+if TYPE_CHECKING:
+    from ottla.config.topic import TopicSettings
+
+DAY_MS: Final = 24 * 60 * 60 * 1000
+_ASSIGN: Final = Struct(">qii").pack_into
+
+
+class Origin(Enum):
+    """Who made the records of an append, and so how much of them has to be checked."""
+
+    CLIENT = "client"
+    COORDINATOR = "coordinator"
+    RAFT = "raft"
+
+
+_CLIENT: Final = Origin.CLIENT
+
+
+class Appended:
+    """Where a batch went. Of a duplicate: where it went the first time."""
+
+    __slots__ = ("base_offset", "duplicate", "last_offset", "log_append_time_ms")
+
+    def __init__(
+        self, base_offset: int, last_offset: int, log_append_time_ms: int = -1, duplicate: bool = False
+    ) -> None:
+        self.base_offset = base_offset
+        self.last_offset = last_offset
+        # -1 unless the topic has LogAppendTime; of a duplicate the timestamp of the original.
+        self.log_append_time_ms = log_append_time_ms
+        self.duplicate = duplicate
+
+    def __repr__(self) -> str:
+        return (
+            f"Appended({self.base_offset}, {self.last_offset}, {self.log_append_time_ms}, {self.duplicate})"
+        )
+
+
+class AbortedTransaction(NamedTuple):
+    """Records of this producer from `first_offset` up to the producer's next marker are not to be seen."""
+
+    producer_id: int
+    first_offset: int
+
+
+class Log:
+    def __init__(
+        self,
+        directory: str,
+        partition: TopicPartition,
+        settings: TopicSettings,
+        *,
+        handles: Handles,
+        topic_id: Uuid | None,
+        loaded: Loaded,
+        jitter: Callable[[int], int],
+        producer_id_expiration_ms: int,
+    ) -> None:
+        self.directory = directory
+        self.partition = partition
+        self.topic_id = topic_id
+        self.handles = handles
+        self.files = handles.files
+        self.segments = loaded.segments
+        self._bases = [segment.base_offset for segment in loaded.segments]
+        self.active = loaded.segments[-1]
+        self.epochs = loaded.epochs
+        self.producers = loaded.producers
+        self.start_offset = loaded.start_offset
+        self.end_offset = loaded.end_offset
+        self.high_watermark = loaded.start_offset
+        self.recovery_point = loaded.recovery_point
+        self.producer_id_expiration_ms = producer_id_expiration_ms
+        # Whether a write or a sync has failed; there is no way back.
+        self.failed = False
+        # Files that were renamed for deletion, and when they are due.
+        self.doomed: deque[tuple[int, str]] = deque()
+        self._jitter = jitter
+        self._snapshot_offset = loaded.snapshot_offset
+        self._truncations = 0
+        # What the next flush has to sync beside the active segment.
+        self._unsynced_segments = loaded.unsynced
+        self._unsynced_paths: list[str] = []
+        self._unsynced_directories: set[str] = set()
+        self._set_settings(settings)
+        self.active.activate(settings.segment_index_bytes)
+
+    @classmethod
+    def open(
+        cls,
+        directory: str,
+        partition: TopicPartition,
+        settings: TopicSettings,
+        *,
+        files: Files,
+        now_ms: int,
+        topic_id: Uuid | None = None,
+        recovery_point: int = 0,
+        start_offset: int = 0,
+        clean_shutdown: bool = False,
+        handles: Handles | None = None,
+        jitter: Callable[[int], int] = random.randrange,
+        producer_id_expiration_ms: int = DAY_MS,
+    ) -> Log:
+        """Open the log in `directory`, which is created if absent and recovered if need be.
+
+        `recovery_point` and `start_offset` are what the checkpoints say. `jitter` draws a number below the
+        one it is given.
+        """
+        handles = shared_handles(files) if handles is None else handles
+        created = not Path(directory).exists()
+        if created:
+            files.mkdir(directory)
+        loader = Loader(
+            handles,
+            directory,
+            now_ms=now_ms,
+            index_interval_bytes=settings.index_interval_bytes,
+            producer_expiration_ms=producer_id_expiration_ms,
+        )
+        loaded = loader.load(
+            recovery_point=recovery_point, start_offset=start_offset, clean_shutdown=clean_shutdown
+        )
+        log = cls(
+            directory,
+            partition,
+            settings,
+            handles=handles,
+            topic_id=topic_id,
+            loaded=loaded,
+            jitter=jitter,
+            producer_id_expiration_ms=producer_id_expiration_ms,
+        )
+        if created:
+            log._unsynced_directories = {directory, str(Path(directory).parent)}
+        elif not clean_shutdown:
+            log._unsynced_directories = {directory}
+        return log
+
+    def __repr__(self) -> str:
+        return f"Log({self.partition}, {self.start_offset}..{self.end_offset})"
+
+    @property
+    def settings(self) -> TopicSettings:
+        return self._settings
+
+    @settings.setter
+    def settings(self, settings: TopicSettings) -> None:
+        self._set_settings(settings)
+        self.active.count_entries_left(settings.segment_index_bytes)
+
+    def _set_settings(self, settings: TopicSettings) -> None:
+        self._settings = settings
+        self._rules = Rules(settings)
+        self._segment_bytes = settings.segment_bytes
+        self._index_interval_bytes = settings.index_interval_bytes
+        self._segment_ms = settings.segment_ms
+        if "compact" in settings.cleanup_policy:
+            self._segment_ms = min(self._segment_ms, settings.max_compaction_lag_ms)
+
+    @property
+    def size(self) -> int:
+        """Bytes of batches."""
+        return sum(segment.size for segment in self.segments)
+
+    @property
+    def segment_count(self) -> int:
+        return len(self.segments)
+
+    @property
+    def last_stable_offset(self) -> int:
+        """Committed records are read up to here: to the first open transaction or the high watermark."""
+        first_unstable = self.producers.first_unstable_offset()
+        if first_unstable is None:
+            return self.high_watermark
+        return min(self.high_watermark, max(first_unstable, self.start_offset))
+
+    def advance_high_watermark(self, offset: int) -> bool:
+        """Let consumers read up to `offset`, as far as the log goes; whether that is further than before."""
+        if offset > self.end_offset:
+            offset = self.end_offset
+        if offset <= self.high_watermark:
+            return False
+        self.high_watermark = offset
+        self.producers.replicated(offset)
+        return True
+
+    # Append
+
+    def append(
+        self,
+        records: Buffer,
+        leader_epoch: int,
+        now_ms: int,
+        *,
+        origin: Origin = _CLIENT,
+        transaction_version: int = 0,
+    ) -> Appended:
+        """Append as leader: check the records, give them offsets. They are pending until `write`.
+
+        A client's records are exactly one batch; coordinators and the quorum may bring several. The buffer
+        is patched in place if it can be written to, and must stay as it is until `write`. Raises KafkaError
+        and has then changed nothing.
+        """
+        if self.failed:
+            raise KafkaStorageError
+        if type(records) is not memoryview:
+            records = memoryview(records)
+        if origin is not _CLIENT:
+            return self._append_own(records, leader_epoch, now_ms, origin, transaction_version)
+        (
+            batch,
+            size,
+            attributes,
+            last_offset_delta,
+            max_timestamp,
+            producer_id,
+            producer_epoch,
+            base_sequence,
+        ) = check_client_batch(records, self._rules, now_ms)
+        last_sequence = 0
+        if producer_id >= 0:
+            last_sequence = (base_sequence + last_offset_delta) & LAST_SEQUENCE
+            original = self.producers.check(
+                producer_id,
+                producer_epoch,
+                base_sequence,
+                last_sequence,
+                attributes & TRANSACTIONAL != 0,
+                transaction_version=transaction_version,
+            )
+            if original is not None:
+                return Appended(original.first_offset, original.last_offset, original.timestamp, True)
+        base_offset = self.end_offset
+        last_offset = base_offset + last_offset_delta
+        active = self.active
+        if self._is_roll_due(active, size, last_offset, max_timestamp, now_ms):
+            active = self._roll(base_offset, now_ms)
+        if leader_epoch > self.epochs.latest:
+            self._assign_epoch(leader_epoch, base_offset)
+        _ASSIGN(batch, 0, base_offset, size - LOG_OVERHEAD, leader_epoch)
+        active.append(batch, size, last_offset, max_timestamp, self._index_interval_bytes)
+        if producer_id >= 0:
+            self.producers.apply(
+                producer_id,
+                producer_epoch,
+                base_sequence,
+                last_sequence,
+                base_offset,
+                last_offset,
+                max_timestamp,
+                attributes & TRANSACTIONAL != 0,
+            )
+        self.end_offset = last_offset + 1
+        return Appended(base_offset, last_offset, now_ms if self._rules.log_append_time else -1)
+
+    def _append_own(
+        self, records: memoryview, leader_epoch: int, now_ms: int, origin: Origin, transaction_version: int
+    ) -> Appended:
+        """Append what this cluster wrote itself: its records need no checking, its producers do."""
+        if records.readonly:
+            records = memoryview(bytearray(records))
+        found = list(batches.iter_batches(records))
+        if not found or sum(len(batch) for _, batch in found) != len(records):
+            raise InvalidRecord("the records to append are not whole batches")
+        first_offset = end_offset = self.end_offset
+        placed: list[tuple[FileBatch, memoryview]] = []
+        for header, batch in found:
+            self._check_own(header, batch, origin, transaction_version)
+            if origin is Origin.COORDINATOR and self._rules.log_append_time:
+                batches.set_max_timestamp(batch, now_ms, log_append_time=True)
+                header = batches.read_header(batch)
+            placed.append((FileBatch.of(header, base_offset=end_offset), batch))
+            end_offset += header.last_offset_delta + 1
+        for place, batch in placed:
+            _ASSIGN(batch, 0, place.base_offset, place.size - LOG_OVERHEAD, leader_epoch)
+            self._add(place._replace(leader_epoch=leader_epoch), batch, now_ms)
+        stamped = origin is Origin.COORDINATOR and self._rules.log_append_time
+        return Appended(first_offset, end_offset - 1, now_ms if stamped else -1)
+
+    def _check_own(
+        self, header: batches.BatchHeader, batch: memoryview, origin: Origin, transaction_version: int
+    ) -> None:
+        if origin is Origin.COORDINATOR and header.size > self._rules.max_message_bytes:
+            raise MessageTooLarge(f"a batch of {header.size} bytes is larger than max.message.bytes")
+        if header.size > self._segment_bytes:
+            raise RecordListTooLarge
+        if header.producer_id < 0:
+            return
+        if header.is_control:
+            marker = read_end_transaction(batch)
+            if marker is not None:
+                self.producers.check_marker(
+                    marker.producer_id,
+                    marker.producer_epoch,
+                    marker.coordinator_epoch,
+                    transaction_version,
+                )
+        else:
+            self.producers.check(
+                header.producer_id,
+                header.producer_epoch,
+                header.base_sequence,
+                header.last_sequence,
+                header.is_transactional,
+                sequenced=False,
+            )
+
+    def append_as_follower(self, records: Buffer, now_ms: int = -1) -> None:
+        """Append what the leader sent, with its offsets; a batch that is cut off at the end is left out.
+
+        Raises CorruptMessage or OffsetOutOfRange and has then changed nothing.
+        """
+        if self.failed:
+            raise KafkaStorageError
+        next_offset = self.end_offset
+        found = []
+        for header, batch in batches.iter_batches(records):
+            if not batches.crc_ok(batch):
+                raise CorruptMessage(
+                    f"the leader's batch at {header.base_offset} does not match its checksum"
+                )
+            if header.base_offset < next_offset or header.last_offset_delta < 0:
+                raise OffsetOutOfRange(
+                    f"the leader's batch at {header.base_offset} comes after {next_offset}"
+                )
+            next_offset = header.last_offset + 1
+            found.append((FileBatch.of(header), batch))
+        for place, batch in found:
+            self._add(place, batch, now_ms)
+
+    def _add(self, place: FileBatch, batch: memoryview, now_ms: int) -> None:
+        """Add a batch that has its offsets and was checked."""
+        active = self.active
+        if self._is_roll_due(active, place.size, place.last_offset, place.max_timestamp, now_ms):
+            active = self._roll(place.base_offset, now_ms)
+        if place.leader_epoch > self.epochs.latest:
+            self._assign_epoch(place.leader_epoch, place.base_offset)
+        active.append(batch, place.size, place.last_offset, place.max_timestamp, self._index_interval_bytes)
+        self.end_offset = place.last_offset + 1
+        if place.producer_id >= 0:
+            completed = replay(self.producers, place, lambda: batch)
+            if completed is not None:
+                stable = self.producers.complete(completed)
+                if completed.aborted:
+                    self._guarded(
+                        lambda: active.transaction_index.append(AbortedEntry(*completed[:3], stable))
+                    )
+                if completed.last_offset < self.high_watermark:
+                    self.producers.replicated(self.high_watermark)
+
+    def _assign_epoch(self, epoch: int, start_offset: int) -> None:
+        self._guarded(lambda: self.epochs.assign(epoch, start_offset))
+
+    def _guarded(self, act: Callable[[], None]) -> None:
+        """Do something with files; if that fails, so has the log."""
+        try:
+            act()
+        except OSError:
+            self.failed = True
+            raise
+
+    def write(self) -> None:
+        """Hand every pending batch to the kernel."""
+        log = self.active.log
+        if log.pending:
+            if self.failed:
+                raise KafkaStorageError
+            try:
+                log.write()
+            except OSError:
+                self.failed = True
+                raise
+
+    # Roll
+
+    def _is_roll_due(
+        self, active: Segment, size: int, last_offset: int, max_timestamp: int, now_ms: int
+    ) -> bool:
+        """Whether a batch begins a new segment, before it is appended. Time is that of the records."""
+        active_size = active.log.size
+        if active_size + size > self._segment_bytes:
+            if size > self._segment_bytes:
+                raise RecordListTooLarge(f"a batch of {size} bytes is larger than segment.bytes")
+            return True
+        if last_offset - active.base_offset > GREATEST_RELATIVE_OFFSET:
+            return True
+        if active.entries_left <= 0:
+            active.count_entries_left(self._settings.segment_index_bytes)
+            if active.entries_left <= 0:
+                return True
+        if not active_size:
+            return False
+        first_timestamp = active.first_timestamp()
+        waited = max_timestamp - first_timestamp if first_timestamp >= 0 else now_ms - active.created_ms
+        return waited > self._segment_ms - active.jitter_ms
+
+    def roll(self, now_ms: int) -> None:
+        """Begin a new segment at the end of the log, unless the active one is empty."""
+        if self.active.size:
+            self._roll(self.end_offset, now_ms)
+
+    def _roll(self, base_offset: int, now_ms: int) -> Segment:
+        active = self.active
+        if active.size == 0 and active.base_offset == base_offset:
+            return active
+        self.write()
+        try:
+            active.deactivate()
+            self._take_snapshot(base_offset)
+            segment = Segment.create(self.handles, self.directory, base_offset, now_ms)
+        except OSError:
+            self.failed = True
+            raise
+        segment.activate(self._settings.segment_index_bytes)
+        if bound := min(self._settings.segment_jitter_ms, self._settings.segment_ms):
+            segment.jitter_ms = self._jitter(bound)
+        self._unsynced_segments.append(active)
+        self._unsynced_directories.add(self.directory)
+        self.segments.append(segment)
+        self._bases.append(base_offset)
+        self.active = segment
+        return segment
+
+    def _take_snapshot(self, offset: int) -> None:
+        """Remember the producers as of the end of the log, which is `offset` but for a gap."""
+        if offset > self._snapshot_offset:
+            self._unsynced_paths.append(take_snapshot(self.files, self.directory, self.producers, offset))
+            self._unsynced_directories.add(self.directory)
+            self._snapshot_offset = offset
+
+    # Read
+
+    def read(self, offset: int, max_bytes: int, end_offset: int, *, min_one_batch: bool = True) -> Buffer:
+        """Whole batches from the one with `offset` on, of one segment, none at or past `end_offset`.
+
+        At most `max_bytes`, unless the first batch alone is larger and `min_one_batch`; empty if there are
+        none. Large results are views of the file that stay good. Raises OffsetOutOfRange.
+        """
+        active = self.active
+        if active.log.pending:
+            self.write()
+        log_end = self.end_offset
+        if offset < self.start_offset or offset > log_end:
+            raise OffsetOutOfRange(f"offset {offset} is outside of {self.start_offset} to {log_end}")
+        if end_offset > log_end:
+            end_offset = log_end
+        if offset >= end_offset:
+            return b""
+        if offset >= active.base_offset:
+            end_position = active.log.size if end_offset == log_end else active.position_of(end_offset)
+            return active.read(offset, max_bytes, end_position, min_one_batch) or b""
+        for number in range(bisect_right(self._bases, offset) - 1, len(self.segments)):
+            segment = self.segments[number]
+            segment_end = log_end if segment is active else self._bases[number + 1]
+            end_position = segment.size if end_offset >= segment_end else segment.position_of(end_offset)
+            # A segment may have nothing at `offset` where compaction has emptied its end.
+            data = segment.read(offset, max_bytes, end_position, min_one_batch)
+            if data is not None:
+                return data
+        return b""
+
+    def aborted_transactions(self, start_offset: int, end_offset: int) -> list[AbortedTransaction]:
+        """The aborted transactions that have records in the range, for a reader of committed records."""
+        found = []
+        for number in range(max(0, bisect_right(self._bases, start_offset) - 1), len(self.segments)):
+            for entry in self.segments[number].transaction_index.entries():
+                if entry.last_offset >= start_offset and entry.first_offset < end_offset:
+                    found.append(AbortedTransaction(entry.producer_id, entry.first_offset))
+                if entry.last_stable_offset >= end_offset:
+                    # All transactions that were open below the end are over by then.
+                    return found
+        return found
+
+    def offset_for_timestamp(self, timestamp: int, end_offset: int) -> TimestampOffset | None:
+        """The first record below `end_offset` that is not before `timestamp`."""
+        self.write()
+        for segment in self.segments:
+            if segment.greatest_timestamp()[0] >= timestamp:
+                found = segment.offset_for_timestamp(timestamp, self.start_offset)
+                if found is not None:
+                    return found if found.offset < end_offset else None
+        return None
+
+    def max_timestamp(self) -> TimestampOffset | None:
+        """The first record that has the greatest timestamp of the log."""
+        self.write()
+        segment = max(self.segments, key=lambda segment: segment.greatest_timestamp()[0])
+        timestamp, _ = segment.greatest_timestamp()
+        return segment.offset_for_timestamp(timestamp, self.start_offset) if timestamp >= 0 else None
+
+    # Flush
+
+    @property
+    def needs_flush(self) -> bool:
+        """Whether a segment is complete and not synced: it should be soon, even if nobody waits for it."""
+        return bool(self._unsynced_segments)
+
+    def flush_begin(self) -> Flush | None:
+        """Begin to make durable what was appended so far, None if it is. Then `sync`, then `flush_done`."""
+        self.write()
+        if self.failed:
+            raise KafkaStorageError
+        if self.epochs.stale:
+            self._guarded(self.epochs.save)
+        paths, self._unsynced_paths = self._unsynced_paths, []
+        if self.epochs.unsynced:
+            paths.append(self.epochs.path)
+            self._unsynced_directories.add(self.directory)
+            self.epochs.unsynced = False
+        segments, self._unsynced_segments = self._unsynced_segments, []
+        directories, self._unsynced_directories = self._unsynced_directories, set()
+        if self.recovery_point == self.end_offset and not (segments or paths or directories):
+            return None
+        handles = [handle for segment in segments for handle in segment.written_handles()]
+        # The indexes of the active segment are not synced: a recovery would rebuild them anyway.
+        handles.append(self.active.log.handle)
+        return Flush(
+            self.files,
+            end_offset=self.end_offset,
+            truncations=self._truncations,
+            handles=handles,
+            paths=paths,
+            directories=sorted(directories),
+            failed=self._fail,
+        )
+
+    def sync_with_next_flush(self, path: str) -> None:
+        """Let the next flush also sync a small file that was written into the directory."""
+        self._unsynced_paths.append(path)
+        self._unsynced_directories.add(self.directory)
+
+    def _fail(self) -> None:
+        self.failed = True
+
+    def flush_done(self, flush: Flush) -> None:
+        """Take note of a flush that was synced; also to be called, to free its files, after it failed."""
+        flush.release()
+        if self.failed:
+            return
+        if flush.truncations == self._truncations:
+            self.recovery_point = max(self.recovery_point, flush.end_offset)
+            if self.recovery_point > 0 and not self.epochs.durable:
+                self.epochs.durable = True
+                if self.epochs.unsynced:
+                    # Assigned while the flush was under way.
+                    self._guarded(self.epochs.save)
+                    self.epochs.unsynced = False
+
+    def flush(self) -> None:
+        """Make everything durable, in this thread."""
+        flush = self.flush_begin()
+        if flush is not None:
+            try:
+                flush.sync()
+            finally:
+                self.flush_done(flush)
+
+    # Shorten
+
+    def delete_records(self, before_offset: int) -> None:
+        """Raise the start of the log. Segments that are wholly before it go with the next retention."""
+        if before_offset > self.high_watermark:
+            raise OffsetOutOfRange(f"cannot delete up to {before_offset}, past {self.high_watermark}")
+        if before_offset > self.start_offset:
+            self.start_offset = before_offset
+            self.epochs.start_from(before_offset)
+
+    def truncate_to(self, offset: int) -> None:
+        """Drop every batch that ends at or after `offset`: a follower's log has to become its leader's."""
+        if offset >= self.end_offset:
+            return
+        if offset < self._bases[0]:
+            self.truncate_fully(offset)
+            return
+        self.write()
+        self._truncations += 1
+        self._guarded(lambda: self._truncate_segments(offset))
+        self.epochs.truncate_to(self.end_offset)
+        self.start_offset = min(self.start_offset, self.end_offset)
+        self.high_watermark = min(self.high_watermark, self.end_offset)
+        self.recovery_point = min(self.recovery_point, self.end_offset)
+
+    def _truncate_segments(self, offset: int) -> None:
+        kept = bisect_right(self._bases, offset)
+        # The last first: a crash in between leaves a log without a gap.
+        for segment in reversed(self.segments[kept:]):
+            segment.delete()
+        self._unsynced_segments = [
+            s for s in self._unsynced_segments if s.base_offset < self._bases[kept - 1]
+        ]
+        del self.segments[kept:], self._bases[kept:]
+        self._unsynced_directories.add(self.directory)
+        self.active = self.segments[-1]
+        dropped = self.active.truncate_to(offset)
+        self.end_offset = offset if dropped is None else min(offset, dropped)
+        self.active.activate(self._settings.segment_index_bytes)
+        self._reload_producers()
+
+    def _reload_producers(self) -> None:
+        """The producers as of the end of the log, which has moved back."""
+        delete_snapshots(self.files, self.directory, after=self.end_offset)
+        self.producers = producers_at(
+            self.files, self.directory, self.segments, self.end_offset, now_ms=0, expiration_ms=1
+        )
+        self._snapshot_offset = max(snapshots(self.directory), default=self._bases[0])
+
+    def truncate_fully(self, start_offset: int) -> None:
+        """Drop everything and begin again at `start_offset`."""
+        self.write()
+        self._truncations += 1
+        self._guarded(lambda: self._replace_segments(start_offset))
+        self.epochs.clear()
+        self.producers = Producers(end_offset=start_offset)
+        self.start_offset = self.end_offset = self.high_watermark = start_offset
+        self.recovery_point = min(self.recovery_point, start_offset)
+
+    def _replace_segments(self, start_offset: int) -> None:
+        for segment in reversed(self.segments):
+            segment.delete()
+        delete_snapshots(self.files, self.directory, after=-1)
+        self._snapshot_offset = start_offset
+        self._unsynced_segments = []
+        self._unsynced_directories.add(self.directory)
+        # Kafka gives the new segment the time of now; it has none of its own until it has records.
+        created_ms = self.active.created_ms
+        self.active = Segment.create(self.handles, self.directory, start_offset, created_ms)
+        self.active.activate(self._settings.segment_index_bytes)
+        self.segments = [self.active]
+        self._bases = [start_offset]
+
+    def enforce_retention(self, now_ms: int) -> int:
+        """Delete the segments that are too old, too many, or before the start of the log; how many.
+
+        Their files get the suffix `.deleted` and are removed by `reap` when the readers they may have had
+        are surely gone.
+        """
+        if self.failed:
+            raise KafkaStorageError
+        ends = [*self._bases[1:], self.end_offset]
+        settings = self._settings
+        count = plan_retention(
+            [
+                SegmentSummary(segment.base_offset, end, segment.size, segment.retention_timestamp())
+                for segment, end in zip(self.segments, ends, strict=True)
+            ],
+            Retention("delete" in settings.cleanup_policy, settings.retention_bytes, settings.retention_ms),
+            start_offset=self.start_offset,
+            high_watermark=self.high_watermark,
+            now_ms=now_ms,
+        )
+        if count:
+            if count == len(self.segments):
+                self._roll(self.end_offset, now_ms)
+            self._guarded(lambda: self._doom(count, now_ms + settings.file_delete_delay_ms))
+        return count
+
+    def _doom(self, count: int, due_ms: int) -> None:
+        """Rename the files of the first segments."""
+        doomed, self.segments = self.segments[:count], self.segments[count:]
+        del self._bases[:count]
+        self._unsynced_segments = [s for s in self._unsynced_segments if s not in doomed]
+        self._unsynced_directories.add(self.directory)
+        if self._bases[0] > self.start_offset:
+            self.start_offset = self._bases[0]
+            self.epochs.start_from(self.start_offset)
+        for segment in doomed:
+            self.doomed.extend((due_ms, path) for path in segment.doom())
+            snapshot = segment.path(SNAPSHOT)
+            if Path(snapshot).exists():
+                self.files.rename(snapshot, snapshot + DELETED)
+                self.doomed.append((due_ms, snapshot + DELETED))
+
+    def reap(self, now_ms: int) -> int:
+        """Remove the files of deleted segments that are due; how many."""
+        count = 0
+        while self.doomed and self.doomed[0][0] <= now_ms:
+            path = self.doomed.popleft()[1]
+            if Path(path).exists():
+                self._guarded(lambda path=path: self.files.unlink(path))  # type: ignore[misc]
+                count += 1
+        return count
+
+    def expire_producers(self, now_ms: int) -> int:
+        """Forget producers that were silent for too long; how many."""
+        return self.producers.expire(now_ms, self.producer_id_expiration_ms)
+
+    # End
+
+    def moved(self, directory: str) -> None:
+        """The directory has been renamed."""
+        self.doomed = deque(
+            (due_ms, path.replace(self.directory, directory, 1)) for due_ms, path in self.doomed
+        )
+        self._unsynced_paths = [path.replace(self.directory, directory, 1) for path in self._unsynced_paths]
+        self._unsynced_directories.discard(self.directory)
+        self.directory = directory
+        self.epochs.path = f"{directory}/{Path(self.epochs.path).name}"
+        for segment in self.segments:
+            segment.moved(directory)
+
+    def close(self, now_ms: int) -> None:
+        """Leave what Kafka leaves after a clean stop: whole indexes, a snapshot of the producers, all synced.
+
+        A clean start then reads almost nothing.
+        """
+        self.write()
+        self.expire_producers(now_ms)
+        self._guarded(self._finish)
+        self.flush()
+        self.close_files()
+
+    def _finish(self) -> None:
+        if self.active.has_unwritten_indexes:
+            self.active.close_indexes()
+            self._unsynced_segments.append(self.active)
+        self._take_snapshot(self.end_offset)
+
+    def close_files(self) -> None:
+        """Close the files and nothing else: of a log that is deleted, or whose directory has failed."""
+        self.failed = True
+        for segment in self.segments:
+            segment.close_files()

@@ -1,0 +1,405 @@
+"""A segment: a stretch of the log in one file of batches, and the indexes into it.
+
+Only the last segment of a log is appended to. The indexes are sparse, by Kafka's rule: a batch gets an entry
+when more than `index.interval.bytes` were written since the last one that did. The last few hundred batches
+are remembered one by one, so that a consumer at the tail of the log is found without the index.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from ottla.core.files import Buffer
+from ottla.protocol import batch as batches
+from ottla.protocol.errors import CorruptMessage
+from ottla.storage.batch_file import BatchFile, FileBatch
+from ottla.storage.handles import Handle, Handles
+from ottla.storage.index_file import CorruptIndex
+from ottla.storage.offset_index import OffsetIndex
+from ottla.storage.time_index import NO_TIMESTAMP, TimeIndex
+from ottla.storage.transaction_index import TransactionIndex
+
+LOG: Final = ".log"
+INDEX: Final = ".index"
+TIME_INDEX: Final = ".timeindex"
+TRANSACTION_INDEX: Final = ".txnindex"
+SNAPSHOT: Final = ".snapshot"
+DELETED: Final = ".deleted"
+SUFFIXES: Final = (LOG, INDEX, TIME_INDEX, TRANSACTION_INDEX)
+
+MOST_RECENT: Final = 1024
+GREATEST_RELATIVE_OFFSET: Final = 0x7FFFFFFF
+
+
+def file_name(offset: int, suffix: str) -> str:
+    """`00000000000000000042.log`: names sort as their offsets do."""
+    return f"{offset:020d}{suffix}"
+
+
+class TimestampOffset(NamedTuple):
+    """A record found by its time."""
+
+    offset: int
+    timestamp: int
+    leader_epoch: int
+
+
+class Segment:
+    __slots__ = (
+        "_first_timestamp",
+        "_recent_offsets",
+        "_recent_positions",
+        "base_offset",
+        "bytes_since_index",
+        "created_ms",
+        "directory",
+        "entries_left",
+        "jitter_ms",
+        "log",
+        "max_timestamp",
+        "max_timestamp_offset",
+        "offset_index",
+        "time_index",
+        "transaction_index",
+    )
+
+    def __init__(self, handles: Handles, directory: str, base_offset: int, created_ms: int) -> None:
+        self.directory = directory
+        self.base_offset = base_offset
+        self.created_ms = created_ms
+        self.jitter_ms = 0
+        self.log = BatchFile(handles, self.path(LOG))
+        self.offset_index = OffsetIndex(handles, self.path(INDEX), base_offset)
+        self.time_index = TimeIndex(handles, self.path(TIME_INDEX), base_offset)
+        self.transaction_index = TransactionIndex(handles, self.path(TRANSACTION_INDEX), base_offset)
+        self.bytes_since_index = 0
+        # How many entries the indexes still have room for.
+        self.entries_left = 0
+        # The greatest timestamp and the last offset of the batch that has it; None until the index was read.
+        self.max_timestamp: int | None = None
+        self.max_timestamp_offset = base_offset
+        # The max timestamp of the first batch, which decides when the segment is old enough to roll.
+        self._first_timestamp: int | None = None
+        # Last offsets and positions of the batches at the end of the file, without a gap.
+        self._recent_offsets: list[int] = []
+        self._recent_positions: list[int] = []
+
+    def __repr__(self) -> str:
+        return f"Segment({self.base_offset}, {self.log.size} bytes)"
+
+    def path(self, suffix: str) -> str:
+        return f"{self.directory}/{file_name(self.base_offset, suffix)}"
+
+    @property
+    def size(self) -> int:
+        return self.log.size
+
+    # Life
+
+    @classmethod
+    def create(cls, handles: Handles, directory: str, base_offset: int, created_ms: int) -> Segment:
+        """A new, empty segment; files that happen to have its names are emptied."""
+        segment = cls(handles, directory, base_offset, created_ms)
+        segment.log.create()
+        segment.log.load()
+        if segment.log.size:
+            segment.log.truncate(0)
+        segment.clear_indexes()
+        # Index files are written rarely: they need not take up open files until then.
+        segment.offset_index.file.handle.close()
+        segment.time_index.file.handle.close()
+        return segment
+
+    def activate(self, max_index_bytes: int) -> None:
+        """Prepare for appends."""
+        self.count_entries_left(max_index_bytes)
+        self.greatest_timestamp()
+
+    def count_entries_left(self, max_index_bytes: int) -> None:
+        # One slot of the time index is kept for the entry that closing the segment adds.
+        self.entries_left = min(
+            max_index_bytes // 8 - len(self.offset_index), max_index_bytes // 12 - 1 - len(self.time_index)
+        )
+
+    def close_indexes(self) -> None:
+        """The segment ends here: the indexes get their last entry and are written."""
+        timestamp, offset = self.greatest_timestamp()
+        self.time_index.append(timestamp, offset)
+        self.offset_index.write()
+        self.time_index.write()
+        self.offset_index.file.trim()
+        self.time_index.file.trim()
+
+    def deactivate(self) -> None:
+        """The segment is complete: what only appends need is dropped."""
+        self.close_indexes()
+        self._recent_offsets = []
+        self._recent_positions = []
+
+    def close_files(self) -> None:
+        for handle in self.all_handles():
+            handle.close()
+
+    def all_handles(self) -> list[Handle]:
+        return [
+            self.log.handle,
+            self.offset_index.file.handle,
+            self.time_index.file.handle,
+            self.transaction_index.file.handle,
+        ]
+
+    def written_handles(self) -> list[Handle]:
+        """The files of a complete segment, for a sync."""
+        handles = self.all_handles()
+        return handles if self.transaction_index.exists else handles[:-1]
+
+    @property
+    def has_unwritten_indexes(self) -> bool:
+        """Whether closing the segment would change its indexes."""
+        return bool(
+            self.offset_index.offsets
+            or self.time_index.waiting
+            or self.greatest_timestamp()[0] > self.time_index.last()[0]
+        )
+
+    def moved(self, directory: str) -> None:
+        """The directory has a new name."""
+        self.directory = directory
+        for handle, suffix in zip(self.all_handles(), SUFFIXES, strict=True):
+            handle.path = self.path(suffix)
+
+    # Append
+
+    def append(
+        self, batch: Buffer, size: int, last_offset: int, max_timestamp: int, index_interval_bytes: int
+    ) -> None:
+        """Add a batch that has its offsets. It is pending until the log is written."""
+        greatest = self.max_timestamp
+        assert greatest is not None, "a segment is activated before it is appended to"
+        if max_timestamp > greatest:
+            self.max_timestamp = greatest = max_timestamp
+            self.max_timestamp_offset = last_offset
+        log = self.log
+        position = log.size
+        if self.bytes_since_index > index_interval_bytes:
+            self.offset_index.append(last_offset, position)
+            self.time_index.append(greatest, self.max_timestamp_offset)
+            self.bytes_since_index = size
+            self.entries_left -= 1
+        else:
+            self.bytes_since_index += size
+            if position == 0:
+                self._first_timestamp = max_timestamp
+        recent = self._recent_offsets
+        recent.append(last_offset)
+        self._recent_positions.append(position)
+        if len(recent) > MOST_RECENT:
+            del recent[: MOST_RECENT // 2], self._recent_positions[: MOST_RECENT // 2]
+        log.pending.append(batch)
+        log.size = position + size
+
+    def first_timestamp(self) -> int:
+        """The max timestamp of the first batch, `NO_TIMESTAMP` in an empty segment."""
+        if self._first_timestamp is None:
+            if not self.log.size:
+                return NO_TIMESTAMP
+            self._first_timestamp = self.log.batch_at(0).max_timestamp
+        return self._first_timestamp
+
+    def greatest_timestamp(self) -> tuple[int, int]:
+        """The greatest timestamp, and the last offset of the batch that has it."""
+        if self.max_timestamp is None:
+            try:
+                self.max_timestamp, self.max_timestamp_offset = self.time_index.last()
+            except CorruptIndex:
+                self.rebuild_indexes()
+                return self.greatest_timestamp()
+        return self.max_timestamp, self.max_timestamp_offset
+
+    def retention_timestamp(self) -> int:
+        """The greatest timestamp, or when the file was last changed if no record has one."""
+        timestamp = self.greatest_timestamp()[0]
+        if timestamp >= 0:
+            return timestamp
+        return int(Path(self.log.handle.path).stat().st_mtime * 1000)
+
+    # Read
+
+    def position_of(self, offset: int) -> int:
+        """Where the first batch starts that ends at or after `offset`, or the end of the file."""
+        recent = self._recent_offsets
+        if recent and offset >= recent[0]:
+            at = bisect_left(recent, offset)
+            return self._recent_positions[at] if at < len(recent) else self.log.size
+        for batch in self._walk_from(offset):
+            if batch.last_offset >= offset:
+                return batch.position
+        return self.log.size
+
+    def _walk_from(self, offset: int) -> Iterator[FileBatch]:
+        """The batches from the last index entry before `offset` on."""
+        try:
+            entry_offset, position = self.offset_index.floor(offset)
+            return self._walk_checked(entry_offset, position)
+        except CorruptIndex:
+            self.rebuild_indexes()
+            return self.log.walk(self.offset_index.floor(offset)[1])
+
+    def _walk_checked(self, entry_offset: int, position: int) -> Iterator[FileBatch]:
+        """Walk from an index entry, once it is seen that the entry speaks of the batch at its position."""
+        if position:
+            try:
+                found = (
+                    0 <= position < self.log.size and self.log.batch_at(position).last_offset == entry_offset
+                )
+            except CorruptMessage:
+                found = False
+            if not found:
+                raise CorruptIndex(f"{self.path(INDEX)} points to {position}, where its batch is not")
+        return self.log.walk(position)
+
+    def boundary_before(self, position: int) -> int:
+        """The last position up to `position` where a batch starts, or the end of the file."""
+        if position >= self.log.size:
+            return self.log.size
+        recent = self._recent_positions
+        if recent and recent[0] <= position:
+            return recent[bisect_right(recent, position) - 1]
+        try:
+            walk = self._walk_checked(*self.offset_index.floor_position(position))
+        except CorruptIndex:
+            self.rebuild_indexes()
+            walk = self.log.walk(self.offset_index.floor_position(position)[1])
+        boundary = 0
+        for batch in walk:
+            if batch.position > position:
+                break
+            boundary = batch.position
+        return boundary
+
+    def read(self, offset: int, max_bytes: int, end_position: int, min_one_batch: bool) -> Buffer | None:
+        """Whole batches from the one with `offset` to `end_position`; None if all end before `offset`.
+
+        What is pending must have been written.
+        """
+        start = self.position_of(offset)
+        if start >= self.log.size:
+            return None
+        if start >= end_position:
+            return b""
+        end = start + max_bytes
+        if end >= end_position:
+            end = end_position
+        else:
+            end = self.boundary_before(end)
+            if end <= start:
+                if not min_one_batch:
+                    return b""
+                end = self.log.batch_at(start).end_position
+        return self.log.read(start, end - start)
+
+    def next_offset(self) -> int:
+        """The offset after the last batch, found from the last index entry on."""
+        try:
+            walk = self._walk_checked(*self.offset_index.last())
+        except CorruptIndex:
+            self.rebuild_indexes()
+            walk = self.log.walk(self.offset_index.last()[1])
+        end = self.base_offset
+        for batch in walk:
+            end = batch.last_offset + 1
+        return end
+
+    def offset_for_timestamp(self, timestamp: int, start_offset: int) -> TimestampOffset | None:
+        """The first record from `start_offset` on that is not before `timestamp`."""
+        try:
+            offset = self.time_index.floor(timestamp)[1]
+        except CorruptIndex:
+            self.rebuild_indexes()
+            offset = self.time_index.floor(timestamp)[1]
+        for batch in self._walk_from(max(offset, start_offset)):
+            if batch.max_timestamp >= timestamp and batch.last_offset >= start_offset:
+                data = self.log.read(batch.position, batch.size)
+                found = batches.first_at_or_after(data, timestamp, start_offset)
+                if found is not None:
+                    return TimestampOffset(found[0], found[1], batch.leader_epoch)
+        return None
+
+    # Change
+
+    def clear_indexes(self) -> None:
+        self.offset_index.clear()
+        self.time_index.clear()
+        self.transaction_index.clear()
+        self.bytes_since_index = 0
+        self.max_timestamp = NO_TIMESTAMP
+        self.max_timestamp_offset = self.base_offset
+
+    def index_batch(self, batch: FileBatch, index_interval_bytes: int) -> None:
+        """Index a batch that is in the file already; batches come in order, after `clear_indexes`."""
+        greatest = self.max_timestamp
+        assert greatest is not None
+        if batch.max_timestamp > greatest:
+            self.max_timestamp, self.max_timestamp_offset = batch.max_timestamp, batch.last_offset
+            greatest = batch.max_timestamp
+        if self.bytes_since_index > index_interval_bytes:
+            self.offset_index.append(batch.last_offset, batch.position)
+            self.time_index.append(greatest, self.max_timestamp_offset)
+            self.bytes_since_index = 0
+        self.bytes_since_index += batch.size
+
+    def rebuild_indexes(self, index_interval_bytes: int = 4096) -> None:
+        """Make the offset and time index anew from the batches, when they turn out to be damaged."""
+        self.offset_index.clear()
+        self.time_index.clear()
+        self.max_timestamp = NO_TIMESTAMP
+        self.max_timestamp_offset = self.base_offset
+        self.bytes_since_index = 0
+        for batch in self.log.walk():
+            self.index_batch(batch, index_interval_bytes)
+        self.close_indexes()
+
+    def truncate_to(self, offset: int) -> int | None:
+        """Drop the batches that end at or after `offset`; the base offset of the first of them, if any."""
+        position = self.position_of(offset)
+        if position >= self.log.size:
+            return None
+        dropped = self.log.batch_at(position).base_offset
+        self.offset_index.truncate(offset)
+        self.time_index.truncate(offset)
+        self.transaction_index.truncate(offset)
+        self.log.truncate(position)
+        kept = bisect_left(self._recent_positions, position)
+        del self._recent_offsets[kept:], self._recent_positions[kept:]
+        if not position:
+            self._first_timestamp = None
+        self.bytes_since_index = 0
+        # Of what is left the index knows the greatest timestamp up to its last entry.
+        self.max_timestamp, self.max_timestamp_offset = self.time_index.last()
+        for batch in self._walk_from(self.max_timestamp_offset):
+            if batch.max_timestamp > self.max_timestamp:
+                self.max_timestamp, self.max_timestamp_offset = batch.max_timestamp, batch.last_offset
+        return dropped
+
+    def delete(self) -> None:
+        """Remove the files at once; views of them stay good."""
+        files = self.log.handles.files
+        for handle in self.all_handles():
+            handle.close()
+            if Path(handle.path).exists():
+                files.unlink(handle.path)
+
+    def doom(self) -> list[str]:
+        """Rename the files so that they are deleted later, or at the next start; their new names."""
+        files = self.log.handles.files
+        doomed = []
+        for handle in self.all_handles():
+            if Path(handle.path).exists():
+                files.rename(handle.path, handle.path + DELETED)
+                handle.path += DELETED
+                doomed.append(handle.path)
+            handle.close()
+        return doomed
