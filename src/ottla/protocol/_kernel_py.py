@@ -116,11 +116,11 @@ def _record(view: memoryview, pos: int, end: int) -> _Fields:
     )
 
 
-def wrapped(timestamp: int) -> int:
-    """A sum or difference of timestamps as 64-bit arithmetic has it."""
-    if -0x8000_0000_0000_0000 <= timestamp <= 0x7FFF_FFFF_FFFF_FFFF:
-        return timestamp
-    return ((timestamp + 0x8000_0000_0000_0000) & 0xFFFF_FFFF_FFFF_FFFF) - 0x8000_0000_0000_0000
+def wrapped(number: int) -> int:
+    """A sum or difference of timestamps or offsets as 64-bit arithmetic has it."""
+    if -0x8000_0000_0000_0000 <= number <= 0x7FFF_FFFF_FFFF_FFFF:
+        return number
+    return ((number + 0x8000_0000_0000_0000) & 0xFFFF_FFFF_FFFF_FFFF) - 0x8000_0000_0000_0000
 
 
 def _view(buffer: Buffer, start: int, end: int | None) -> tuple[memoryview, int]:

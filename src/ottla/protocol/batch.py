@@ -191,7 +191,7 @@ def read_records(batch: Buffer, limit: int = DEFAULT_LIMIT) -> list[Record]:
         key, key_length, value, value_length = keys[i], key_lengths[i], values[i], value_lengths[i]
         records.append(
             Record(
-                base_offset + offset_deltas[i],
+                kernel.wrapped(base_offset + offset_deltas[i]),
                 kernel.wrapped(base_timestamp + timestamp_deltas[i]) if append_time is None else append_time,
                 None if key_length < 0 else bytes(section[key : key + key_length]),
                 None if value_length < 0 else bytes(section[value : value + value_length]),
@@ -380,14 +380,15 @@ def first_at_or_after(
     """Offset and timestamp of the first record from `start_offset` on that is not before `timestamp`."""
     header = read_header(batch)
     section = uncompressed_records(batch, header, limit)
-    base_timestamp = header.base_timestamp
     wanted = timestamp
     if header.is_log_append_time:
         if header.max_timestamp < timestamp:
             return None
         wanted = -0x8000_0000_0000_0000
+    # Deltas are int32, so that anything below 0 means all records and anything greater none.
+    first_delta = min(max(start_offset - header.base_offset, 0), 1 << 31)
     fault, index, offset_delta, found = kernel.first_at_or_after(
-        section, header.record_count, base_timestamp, wanted, start_offset - header.base_offset
+        section, header.record_count, header.base_timestamp, wanted, first_delta
     )
     if fault:
         raise InvalidRecord(kernel.describe(fault, index))

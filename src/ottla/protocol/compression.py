@@ -133,8 +133,6 @@ def _unsnappy(data: Buffer, limit: int) -> Buffer:
     total = sum(sizes)
     if total > limit:
         raise _too_large(limit)
-    if len(blocks) == 1 and total == 0:
-        return b""
     output = bytearray(total)
     target = memoryview(output)
     position = 0

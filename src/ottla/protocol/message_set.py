@@ -39,6 +39,7 @@ from ottla.protocol.compression import (
     repair_lz4_header,
 )
 from ottla.protocol.errors import CorruptMessage, InvalidRecord, UnsupportedCompressionType
+from ottla.protocol.kernel import wrapped
 
 _ENTRY: Final = Struct(">qi")
 _START: Final = Struct(">IBb")
@@ -232,7 +233,7 @@ def _unwrap(wrapper: Message, limit: int) -> tuple[list[Record], int]:
             raise InvalidRecord("a compressed message inside a compressed message")
         stamped = wrapper.magic == 1 and wrapper.attributes & LOG_APPEND_TIME
         timestamp = wrapper.timestamp if stamped else message.timestamp
-        records.append(_record(message, base_offset + message.offset, timestamp))
+        records.append(_record(message, wrapped(base_offset + message.offset), timestamp))
     return records, len(section)
 
 
