@@ -9,6 +9,7 @@ import logging
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
+from ottla.config.alter import Operation
 from ottla.protocol.errors import InvalidConfig, InvalidRequest
 from ottla.protocol.messages.incremental_alter_configs import AlterableConfig
 
@@ -21,9 +22,6 @@ LEVELS: Final = {
     "ERROR": logging.ERROR,
     "FATAL": logging.CRITICAL,
 }
-
-SET, DELETE = 0, 1
-OPERATIONS: Final = {SET: "SET", DELETE: "DELETE", 2: "APPEND", 3: "SUBTRACT"}
 
 
 class _Change(NamedTuple):
@@ -51,18 +49,16 @@ def alter_levels(configs: Iterable[AlterableConfig], validate_only: bool) -> Non
 
 
 def _change(config: AlterableConfig, known: dict[str, str]) -> _Change:
-    name, operation = config.name, config.config_operation
-    if operation not in OPERATIONS:
-        raise InvalidRequest(
-            f"Unknown operation type {operation} is not allowed for the BROKER_LOGGER resource"
-        )
-    if operation not in (SET, DELETE):
-        raise InvalidRequest(
-            f"{OPERATIONS[operation]} operation is not allowed for the BROKER_LOGGER resource"
-        )
+    name = config.name
+    try:
+        operation = Operation(config.config_operation)
+    except ValueError:
+        raise InvalidRequest(f"Unknown operations type {config.config_operation}") from None
+    if operation not in (Operation.SET, Operation.DELETE):
+        raise InvalidRequest(f"{operation.name} operation is not allowed for the BROKER_LOGGER resource")
     if name not in known:
         raise InvalidConfig(f"Logger {name} does not exist!")
-    if operation == DELETE:
+    if operation is Operation.DELETE:
         if name == ROOT:
             raise InvalidRequest("Removing the log level of the root logger is not allowed")
         level = logging.NOTSET

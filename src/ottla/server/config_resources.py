@@ -7,10 +7,16 @@ and log levels are changed, since they belong to this process; then by the contr
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import Final, NamedTuple, Protocol, TypeVar
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar
 
-from ottla.protocol.errors import InvalidRequest, KafkaError, UnknownServerError
+from ottla.config.describe import Layers
+from ottla.config.settings import ConfigError, InvalidChange
+from ottla.protocol.errors import InvalidConfig, InvalidRequest, KafkaError, UnknownServerError
+
+if TYPE_CHECKING:
+    from ottla.runtime.node import Node
 
 TOPIC: Final = 2
 BROKER: Final = 4
@@ -75,6 +81,26 @@ async def alter(
                 settled[resource.resource_type, resource.resource_name] = Outcome(error.code, str(error))
     unanswered = Outcome(UnknownServerError.code, "The controller did not answer for this resource.")
     return [settled.get((each.resource_type, each.resource_name), unanswered) for each in resources]
+
+
+def layers(node: Node) -> Layers:
+    """This broker's properties, by where they were given."""
+    return Layers(
+        static=node.static_properties,
+        dynamic_default=node.image.config(BROKER, ""),
+        dynamic_broker=node.image.config(BROKER, str(node.node_id)),
+    )
+
+
+@contextmanager
+def kafka_errors() -> Iterator[None]:
+    """Around what checks configs: its errors as codes."""
+    try:
+        yield
+    except InvalidChange as error:
+        raise InvalidRequest(str(error)) from None
+    except ConfigError as error:
+        raise InvalidConfig(str(error)) from None
 
 
 def check_values(names: Iterable[str], nulls: Sequence[str]) -> None:

@@ -6,7 +6,9 @@ Log levels cannot be set through it; that came with IncrementalAlterConfigs.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
+from ottla.config.alter import replace_broker
 from ottla.protocol.errors import InvalidRequest
 from ottla.protocol.messages.alter_configs import (
     AlterConfigsRequest,
@@ -22,13 +24,18 @@ from ottla.server.config_resources import (
     alter,
     check_node_id,
     check_values,
+    kafka_errors,
+    layers,
 )
 from ottla.server.context import Context
+
+if TYPE_CHECKING:
+    from ottla.runtime.node import Node
 
 
 async def alter_configs(request: AlterConfigsRequest, ctx: Context) -> AlterConfigsResponse:
     def settle(resource: AlterConfigsResource) -> bool:
-        _check(resource, ctx.node.node_id)
+        _check(resource, ctx.node)
         return False
 
     async def forward(resources: list[AlterConfigsResource]) -> Iterable[AlterConfigsResourceResponse]:
@@ -51,10 +58,18 @@ async def alter_configs(request: AlterConfigsRequest, ctx: Context) -> AlterConf
     )
 
 
-def _check(resource: AlterConfigsResource, node_id: int) -> None:
+def _check(resource: AlterConfigsResource, node: Node) -> None:
     names = [config.name for config in resource.configs]
     check_values(names, [config.name for config in resource.configs if config.value is None])
     if resource.resource_type not in (TOPIC, BROKER, CLIENT_METRICS, GROUP):
         raise InvalidRequest(f"Unknown resource type {resource.resource_type}")
-    if resource.resource_type == BROKER and resource.resource_name:
-        check_node_id(resource.resource_name, node_id)
+    if resource.resource_type == BROKER:
+        if resource.resource_name:
+            check_node_id(resource.resource_name, node.node_id)
+        with kafka_errors():
+            replace_broker(
+                [(config.name, config.value) for config in resource.configs],
+                layers(node),
+                per_broker=bool(resource.resource_name),
+                elr_enabled=node.image.elr_enabled,
+            )

@@ -25,15 +25,13 @@ NO_WATERMARK: Final = -1
 
 
 async def delete_records(request: DeleteRecordsRequest, ctx: Context) -> DeleteRecordsResponse:
-    return DeleteRecordsResponse(
-        topics=[
-            DeleteRecordsTopicResult(
-                name=topic.name,
-                partitions=[_result(ctx, topic.name, asked) for asked in topic.partitions],
-            )
-            for topic in request.topics
-        ]
-    )
+    topics = []
+    for topic in request.topics:
+        # A partition that is named twice is answered once, for the last.
+        last = {asked.partition_index: asked for asked in topic.partitions}
+        answers = [_result(ctx, topic.name, asked) for asked in last.values()]
+        topics.append(DeleteRecordsTopicResult(name=topic.name, partitions=answers))
+    return DeleteRecordsResponse(topics=topics)
 
 
 def _result(ctx: Context, topic: str, asked: DeleteRecordsPartition) -> DeleteRecordsPartitionResult:

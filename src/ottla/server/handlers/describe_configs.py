@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ottla.config import describe
-from ottla.config.describe import ConfigEntry, ConfigSource, Layers
+from ottla.config.describe import ConfigEntry, ConfigSource
 from ottla.config.settings import Kind
 from ottla.protocol.errors import InvalidRequest, KafkaError
 from ottla.protocol.messages.describe_configs import (
@@ -22,7 +22,7 @@ from ottla.protocol.messages.describe_configs import (
 )
 from ottla.server import config_resources
 from ottla.server.broker_loggers import levels
-from ottla.server.config_resources import BROKER, is_node
+from ottla.server.config_resources import is_node, layers
 from ottla.server.context import Context
 from ottla.server.hosting import why_missing
 
@@ -48,12 +48,12 @@ def _entries(resource: DescribeConfigsResource, ctx: Context) -> Iterable[Config
         case config_resources.TOPIC:
             if name not in ctx.node.image.topics:
                 raise why_missing(name)
-            return describe.describe_topic(overrides, _layers(ctx), wanted)
+            return describe.describe_topic(overrides, layers(ctx.node), wanted)
         case config_resources.BROKER:
             if not name:
-                return describe.describe_broker_default(_layers(ctx), wanted)
+                return describe.describe_broker_default(layers(ctx.node), wanted)
             _check_node(name, ctx.node.node_id, "or empty string, ")
-            return describe.describe_broker(_layers(ctx), wanted)
+            return describe.describe_broker(layers(ctx.node), wanted)
         case config_resources.BROKER_LOGGER:
             if not name:
                 raise InvalidRequest("Broker id must not be empty")
@@ -66,17 +66,8 @@ def _entries(resource: DescribeConfigsResource, ctx: Context) -> Iterable[Config
         case config_resources.GROUP:
             if not name:
                 raise InvalidRequest("Group name must not be empty")
-            return describe.describe_group(overrides, _layers(ctx), wanted)
+            return describe.describe_group(overrides, layers(ctx.node), wanted)
     raise InvalidRequest(f"Unsupported resource type: {resource.resource_type}")
-
-
-def _layers(ctx: Context) -> Layers:
-    node = ctx.node
-    return Layers(
-        static=node.static_properties,
-        dynamic_default=node.image.config(BROKER, ""),
-        dynamic_broker=node.image.config(BROKER, str(node.node_id)),
-    )
 
 
 def _check_node(name: str, node_id: int, otherwise: str) -> None:

@@ -6,7 +6,9 @@ Decided by the controller, but for log levels, which this broker changes itself.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
+from ottla.config.alter import Change, Operation, alter_broker
 from ottla.protocol.errors import InvalidRequest
 from ottla.protocol.messages.incremental_alter_configs import (
     AlterConfigsResource,
@@ -14,7 +16,7 @@ from ottla.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
-from ottla.server.broker_loggers import DELETE, OPERATIONS, alter_levels
+from ottla.server.broker_loggers import alter_levels
 from ottla.server.config_resources import (
     BROKER,
     BROKER_LOGGER,
@@ -24,15 +26,20 @@ from ottla.server.config_resources import (
     alter,
     check_node_id,
     check_values,
+    kafka_errors,
+    layers,
 )
 from ottla.server.context import Context
+
+if TYPE_CHECKING:
+    from ottla.runtime.node import Node
 
 
 async def incremental_alter_configs(
     request: IncrementalAlterConfigsRequest, ctx: Context
 ) -> IncrementalAlterConfigsResponse:
     def settle(resource: AlterConfigsResource) -> bool:
-        _check(resource, ctx.node.node_id)
+        _check(resource, ctx.node)
         if resource.resource_type == BROKER_LOGGER:
             alter_levels(resource.configs, request.validate_only)
             return True
@@ -58,16 +65,20 @@ async def incremental_alter_configs(
     )
 
 
-def _check(resource: AlterConfigsResource, node_id: int) -> None:
+def _check(resource: AlterConfigsResource, node: Node) -> None:
     configs = resource.configs
-    nulls = [c.name for c in configs if c.value is None and c.config_operation != DELETE]
+    nulls = [c.name for c in configs if c.value is None and c.config_operation != Operation.DELETE]
     check_values((config.name for config in configs), nulls)
-    kind = resource.resource_type
+    kind, name = resource.resource_type, resource.resource_name
     if kind not in (TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP):
         raise InvalidRequest(f"Unknown resource type {kind}")
-    if kind == BROKER_LOGGER or (kind == BROKER and resource.resource_name):
-        check_node_id(resource.resource_name, node_id)
+    if kind == BROKER_LOGGER or (kind == BROKER and name):
+        check_node_id(name, node.node_id)
     if kind == BROKER:
-        for config in configs:
-            if config.config_operation not in OPERATIONS:
-                raise InvalidRequest(f"Unknown operations type {config.config_operation}")
+        with kafka_errors():
+            alter_broker(
+                [Change(config.name, config.config_operation, config.value) for config in configs],
+                layers(node),
+                per_broker=bool(name),
+                elr_enabled=node.image.elr_enabled,
+            )

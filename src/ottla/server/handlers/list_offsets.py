@@ -29,6 +29,7 @@ from ottla.replication.partition import Partition
 from ottla.server.context import Context
 from ottla.server.hosting import hosted, using_disk
 from ottla.storage.log import Log
+from ottla.storage.segment import LOG
 
 LATEST: Final = -1
 EARLIEST: Final = -2
@@ -70,9 +71,12 @@ async def list_offsets(request: ListOffsetsRequest, ctx: Context) -> ListOffsets
     for topic in request.topics:
         answers = []
         for asked in topic.partitions:
+            times = asked_for.pop((topic.name, asked.partition_index), 0)
+            if not times:
+                continue  # named again; it has its answer
             answer = ListOffsetsPartitionResponse(partition_index=asked.partition_index)
             try:
-                if asked_for[topic.name, asked.partition_index] > 1:
+                if times > 1:
                     raise InvalidRequest("The partition is in the request more than once.")
                 _fill(answer, request, topic.name, asked, ctx)
             except OffsetNotAvailable as error:
@@ -156,7 +160,7 @@ def _check_watermark(partition: Partition) -> None:
 def _old_style(log: Log, replica_id: int, asked: ListOffsetsPartition, ctx: Context) -> list[int]:
     """Offsets at which segments begin, newest first, from the last one written by the time asked for."""
     places = [
-        (max(segment.base_offset, log.start_offset), int(Path(segment.path).stat().st_mtime * 1000))
+        (max(segment.base_offset, log.start_offset), int(Path(segment.path(LOG)).stat().st_mtime * 1000))
         for segment in log.segments
     ]
     if places[-1][0] < log.end_offset:
