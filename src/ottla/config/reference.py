@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from ottla.config.broker import AREAS
 from ottla.config.client_metrics import ClientMetricsSettings
 from ottla.config.group import GroupSettings
-from ottla.config.settings import INT_MAX, LONG_MAX, Kind, Setting, declared
+from ottla.config.settings import Kind, Setting, declared
 from ottla.config.topic import TopicSettings
 
 _INTRODUCTION = """\
@@ -24,6 +24,9 @@ from the environment (`OTTLA_LOG_RETENTION_MS` is `log.retention.ms`), and from 
 (`--set log.retention.ms=3600000`). An unknown name is refused. Settings marked *live* can also be altered
 while the broker runs, with `kafka-configs` or any admin client: for one broker, or for all of them where it
 says *cluster*. Settings of topics and groups can always be altered.
+
+A setting that tunes the insides of Apache Kafka (its thread pools, say), or a part of Ottla that is still
+to come (security, tiered storage), is accepted and described, and has no effect.
 
 Where nothing is given, `ottla serve` is set up for one node on this machine: it listens on 127.0.0.1:9092,
 keeps its data in `data`, is broker and controller with `node.id` 1, and creates internal topics with one
@@ -79,9 +82,8 @@ def _table(described: Iterable[Setting], *, with_live: bool) -> Iterator[str]:
         else:
             note = ", ".join(f"`{name}`" for name in each.synonyms)
         about = each.about.replace("|", "\\|")
-        yield (
-            f"| `{each.name}` | {each.kind.name.lower()} | {_default(each)} | {_values(each)} | {note} | {about} |"
-        )
+        kind = each.kind.name.lower()
+        yield f"| `{each.name}` | {kind} | {_default(each)} | {_values(each)} | {note} | {about} |"
     yield ""
 
 
@@ -100,7 +102,7 @@ def _values(each: Setting) -> str:
     least, most = each.at_least, each.at_most
     if most is not None:
         return f"{least} to {most}"
-    return "" if least is None or least in (-INT_MAX - 1, -LONG_MAX - 1) else f"from {least}"
+    return "" if least is None else f"from {least}"
 
 
 if __name__ == "__main__":
