@@ -29,6 +29,7 @@ from random import Random
 from typing import NamedTuple
 
 from ottla.core.files import Buffer, Files
+from ottla.storage.files import OsFiles
 
 SECTOR = 512
 
@@ -210,6 +211,19 @@ class RecordingFiles:
                 self.operations += [Write(number, 0, path.read_bytes()), Sync(number)]
         for folder, _, _ in os.walk(self.root):
             self.operations.append(SyncDirectory(self._relative(folder)))
+
+
+class UnsyncedFiles(OsFiles):
+    """Real files without the wait for a disk: for tests that open and close many logs."""
+
+    def fsync(self, fd: object) -> None:
+        pass
+
+    def fdatasync(self, fd: object) -> None:
+        pass
+
+    def sync_directory(self, path: str) -> None:
+        pass
 
 
 # --- what a power loss leaves ----------------------------------------------------------------

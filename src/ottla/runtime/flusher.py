@@ -1,0 +1,173 @@
+"""Group commit: one sync of a log serves every request that waits for it.
+
+A sync takes milliseconds, an append microseconds. So appends gather while a sync runs, and the next sync
+covers them all. Per log directory there is one round at a time:
+
+1. on the loop: collect what is unsynced in every log that somebody waits for (`Log.flush_begin`);
+2. in a few threads: sync those logs, side by side (`Flush.sync`);
+3. on the loop again: as each log's sync is done, note it (`Log.flush_done`) and wake who waited for it;
+4. when all are done, start over with whoever came meanwhile.
+
+A sync that fails is never tried again: the kernel may have dropped the pages and would report success the
+second time. The directory goes offline, and everybody who waits is told.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import NamedTuple
+
+from ottla.protocol.errors import KafkaError, KafkaStorageError, UnknownTopicOrPartition
+from ottla.storage.flush import Flush
+from ottla.storage.log import Log
+from ottla.storage.log_directory import LogDirectory
+
+# Enough for a few busy logs to share one journal commit of the file system. More threads sync no faster.
+SYNC_THREADS = 3
+
+Waiters = list[asyncio.Future[None]]
+
+
+class Syncing(NamedTuple):
+    flush: Flush
+    waiters: Waiters
+
+
+class Flusher:
+    """Syncs the logs of one directory on demand. Used on the loop's thread only."""
+
+    def __init__(self, directory: LogDirectory, *, threads: int = SYNC_THREADS) -> None:
+        self._directory = directory
+        self._threads = threads
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="sync")
+        # As many waiters as there are unanswered requests, which the connections bound.
+        self._waiting: dict[Log, Waiters] = {}
+        self._syncing: dict[Log, Syncing] = {}
+        self._is_busy = False
+        self._idle: asyncio.Future[None] | None = None
+        directory.on_offline(self._abandon)
+
+    def synced(self, log: Log, end_offset: int) -> asyncio.Future[None]:
+        """A future that is done once everything below `end_offset` is safe from a power loss.
+
+        It fails with `KafkaStorageError` when the directory goes offline first, and with
+        `UnknownTopicOrPartition` when the log is deleted. `end_offset` is in the log.
+        """
+        self._directory.check_online()
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[None] = loop.create_future()
+        if end_offset <= log.recovery_point:
+            done.set_result(None)
+            return done
+        syncing = self._syncing.get(log)
+        if syncing is not None and end_offset <= syncing.flush.end_offset:
+            syncing.waiters.append(done)
+            return done
+        self._waiting.setdefault(log, []).append(done)
+        if not self._is_busy:
+            self._is_busy = True
+            # Not at once: whoever else appends in this turn of the loop shares the sync.
+            loop.call_soon(self._begin_round)
+        return done
+
+    async def close(self) -> None:
+        """Finish what is asked for, then let the threads go."""
+        if self._is_busy:
+            self._idle = asyncio.get_running_loop().create_future()
+            await self._idle
+        self._pool.shutdown()
+
+    def _begin_round(self) -> None:
+        loop = asyncio.get_running_loop()
+        waiting, self._waiting = self._waiting, {}
+        flushes: deque[tuple[Log, Flush]] = deque()
+        for log, waiters in waiting.items():
+            try:
+                self._directory.check_online()
+                flush = log.flush_begin()
+            except OSError as error:
+                _tell(waiters, self._directory.fail(error))
+                continue
+            except KafkaStorageError as error:
+                _tell(waiters, self._reason(log) or error)
+                continue
+            if flush is None:
+                _wake(waiters)
+            else:
+                self._syncing[log] = Syncing(flush, waiters)
+                flushes.append((log, flush))
+        for _ in range(min(self._threads, len(flushes))):
+            self._pool.submit(self._sync, flushes, loop)
+        if not self._syncing:
+            self._end_round()
+
+    def _sync(self, flushes: deque[tuple[Log, Flush]], loop: asyncio.AbstractEventLoop) -> None:
+        """In a thread: sync logs until none is left."""
+        while True:
+            try:
+                log, flush = flushes.popleft()
+            except IndexError:
+                return
+            failure: Exception | None = None
+            try:
+                if self._directory.error is None:
+                    flush.sync()
+            except Exception as error:
+                failure = error  # whatever it was, we do not know what reached the disk
+            with suppress(RuntimeError):  # the loop is closed: nobody is left to be told
+                loop.call_soon_threadsafe(self._finished, log, flush, failure)
+
+    def _finished(self, log: Log, flush: Flush, failure: Exception | None) -> None:
+        deleted = self._reason(log)
+        if failure is not None and deleted is None:
+            self._directory.fail(failure)
+        syncing = self._syncing.pop(log, None)
+        if syncing is None:  # the directory has failed, and its waiters know
+            flush.release()
+        elif deleted is not None:
+            flush.release()
+            _tell(syncing.waiters, deleted)
+        else:
+            try:
+                log.flush_done(flush)
+            except OSError as error:
+                _tell(syncing.waiters, self._directory.fail(error))
+            else:
+                _wake(syncing.waiters)
+        if not self._syncing:
+            self._end_round()
+
+    def _reason(self, log: Log) -> KafkaError | None:
+        """A log that was deleted under its waiters is no fault of the disk, whatever its sync ran into."""
+        return UnknownTopicOrPartition() if self._directory.was_deleted(log) else None
+
+    def _end_round(self) -> None:
+        if self._waiting:
+            self._begin_round()
+            return
+        self._is_busy = False
+        if self._idle is not None and not self._idle.done():
+            self._idle.set_result(None)
+
+    def _abandon(self, error: Exception) -> None:
+        """The directory is offline. No ack leaves for anything that was not synced before."""
+        abandoned = [waiters for _, waiters in self._syncing.values()] + list(self._waiting.values())
+        self._syncing.clear()
+        self._waiting.clear()
+        for waiters in abandoned:
+            _tell(waiters, self._directory.storage_error())
+
+
+def _tell(waiters: Waiters, error: KafkaError) -> None:
+    for waiter in waiters:
+        if not waiter.done():
+            waiter.set_exception(error)
+
+
+def _wake(waiters: Waiters) -> None:
+    for waiter in waiters:
+        if not waiter.done():  # a request that timed out has cancelled its own
+            waiter.set_result(None)
