@@ -23,3 +23,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--bootstrap", default=None, help="run the interop tests against this running broker (host:port)"
     )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    # Warnings are errors, but not those that client libraries cause among themselves.
+    config.addinivalue_line("filterwarnings", "ignore:(read_text|open_text) is deprecated:DeprecationWarning")
