@@ -37,7 +37,8 @@ def test_an_override_is_brought_within_limits_that_moved() -> None:
         (
             "consumer.session.timeout.ms",
             "5",
-            "consumer.session.timeout.ms must be greater than or equal to group.consumer.min.session.timeout.ms",
+            "consumer.session.timeout.ms must be greater than or equal to "
+            "group.consumer.min.session.timeout.ms",
         ),
         (
             "consumer.session.timeout.ms",
