@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from enum import IntEnum
+from functools import lru_cache
 from typing import NamedTuple
 
 from ottla.config.broker import BrokerSettings, effective
@@ -62,7 +63,14 @@ class Layers(NamedTuple):
 
     def settings(self) -> BrokerSettings:
         """What they amount to."""
-        return effective(self.static, self.dynamic_default, self.dynamic_broker)
+        return _settings(*(frozenset(layer.items()) for layer in self))
+
+
+@lru_cache(maxsize=4)
+def _settings(*layers: frozenset[tuple[str, str]]) -> BrokerSettings:
+    # Remembered, since a tool that lists topics asks once for every one of them.
+    static, dynamic_default, dynamic_broker = map(dict, layers)
+    return effective(static, dynamic_default, dynamic_broker)
 
 
 def describe_broker(layers: Layers, names: Collection[str] | None = None) -> list[ConfigEntry]:
