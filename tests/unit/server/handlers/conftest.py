@@ -19,7 +19,12 @@ from ottla.config.topic import TopicSettings, topic_settings
 from ottla.core.ids import Uuid
 from ottla.core.types import TopicPartition
 from ottla.metadata.cluster import BrokerRegistration
+from ottla.metadata.config_rules import ConfigRules
+from ottla.metadata.controller import Controller
 from ottla.metadata.image import TOPIC_RESOURCE, Image
+from ottla.metadata.state import Context as ControllerContext
+from ottla.metadata.state import ControllerSettings
+from ottla.metadata.versions import DEFAULT_FEATURES
 from ottla.protocol import codec
 from ottla.protocol.batch import Record, write_batch
 from ottla.protocol.stored import metadata as stored
@@ -57,6 +62,39 @@ class NoController:
         raise AssertionError(f"nothing was to be asked of the controller, but it got {request}")
 
 
+class RealController:
+    """The controller itself, deciding on the image that the handlers read. Records count at once."""
+
+    def __init__(self, node: Surroundings) -> None:
+        settings = node.settings
+        self._node = node
+        self._controller = Controller(
+            ControllerSettings(
+                node_id=NODE_ID,
+                cluster_id=node.cluster_id,
+                default_partitions=settings.num_partitions,
+                default_replication_factor=settings.default_replication_factor,
+                delete_topic_enable=settings.delete_topic_enable,
+            ),
+            ConfigRules(node.static_properties, NODE_ID),
+            node.image,
+        )
+        self._drawn = itertools.count(1)
+
+    async def submit(self, request: Any, version: int) -> Any:
+        # Asking takes a while, even if not long; whoever asks has to be able to wait.
+        soon = asyncio.get_running_loop().create_future()
+        asyncio.get_running_loop().call_soon(soon.set_result, None)
+        await soon
+        context = ControllerContext(version, NOW_MS, self._node.image.offset + 1, self._random_bytes)
+        decision = self._controller.decide(request, context)
+        self._node.apply(*decision.records)
+        return decision.response
+
+    def _random_bytes(self, count: int) -> bytes:
+        return next(self._drawn).to_bytes(count, "little")
+
+
 class Surroundings:
     """What a handler finds at `ctx.node`."""
 
@@ -83,7 +121,20 @@ class Surroundings:
     def topic_settings(self, topic: str) -> TopicSettings:
         return topic_settings(self.image.config(TOPIC_RESOURCE, topic), self.settings)
 
+    def use_controller(self) -> None:
+        """From here on requests to the controller are answered by the real one."""
+        self.apply(
+            *(stored.FeatureLevelRecord(name=n, feature_level=level) for n, level in DEFAULT_FEATURES.items())
+        )
+        self.quorum = RealController(self)
+        self.producer_ids = ProducerIds(self.quorum, NODE_ID, lambda: self.broker_epoch)
+
     async def caught_up(self) -> None:
+        for held in list(self.replicas):
+            topic = self.image.topics.get(held.partition.topic)
+            if topic is None or topic.id != held.topic_id:
+                self.replicas.remove(held.partition)
+                self.log_directories[0].delete_log(held.partition)
         for topic in self.image.topics.values():
             for index, state in topic.partitions.items():
                 if NODE_ID in state.replicas and self.replicas.find(topic.name, index) is None:
@@ -251,3 +302,10 @@ def node(make_node: Callable[..., Surroundings]) -> Surroundings:
     made = make_node()
     made.register()
     return made
+
+
+@pytest.fixture
+def cluster(node: Surroundings) -> Surroundings:
+    """A cluster of one broker with a controller that decides."""
+    node.use_controller()
+    return node
