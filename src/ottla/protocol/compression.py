@@ -237,8 +237,11 @@ def _lz4(data: Buffer, level: int) -> bytes:
     return compressed
 
 
-# A decompressor costs more to make than a small batch to decompress, and serves one thread at a time.
+# A decompressor costs more to make than a small batch to decompress, and serves one thread at a time. One
+# that has met a frame with a large window holds that much memory, up to 128 MiB, and is not kept.
 _idle_decompressors: list[ZstdDecompressor] = []
+_MOST_IDLE_DECOMPRESSORS: Final = 8
+_LARGEST_IDLE_DECOMPRESSOR: Final = 8 * 1024 * 1024
 
 
 def _unzstd(data: Buffer, limit: int) -> Buffer:
@@ -261,7 +264,11 @@ def _unzstd(data: Buffer, limit: int) -> Buffer:
     except zstandard.ZstdError:
         return _unzstd_by_trial(data, max(guess, 1), limit)
     finally:
-        _idle_decompressors.append(decompressor)
+        if (
+            len(_idle_decompressors) < _MOST_IDLE_DECOMPRESSORS
+            and decompressor.memory_size() <= _LARGEST_IDLE_DECOMPRESSOR
+        ):
+            _idle_decompressors.append(decompressor)
 
 
 def _unzstd_by_trial(data: Buffer, size: int, limit: int) -> Buffer:

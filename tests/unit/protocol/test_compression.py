@@ -13,6 +13,7 @@ import lz4.frame
 import pytest
 import zstandard
 
+from ottla.protocol import compression
 from ottla.protocol.compression import (
     GZIP,
     LZ4,
@@ -253,6 +254,17 @@ def test_the_lz4_header_checksum_of_old_clients_covers_the_magic() -> None:
 def test_what_has_no_lz4_header_cannot_be_repaired(data: bytes) -> None:
     with pytest.raises(InvalidRecord):
         repair_lz4_header(data)
+
+
+def test_a_zstd_window_does_not_stay_in_memory() -> None:
+    large = zstandard.ZstdCompressionParameters(window_log=27, write_content_size=False)
+    stream = zstandard.ZstdCompressor(compression_params=large).compressobj()
+    frame = stream.compress(TEXT) + stream.flush()
+    assert zstandard.get_frame_parameters(frame).window_size == 128 * 1024 * 1024
+    for _ in range(3):
+        assert bytes(decompress(ZSTD, frame)) == TEXT
+        assert bytes(decompress(ZSTD, compress(ZSTD, TEXT))) == TEXT
+    assert sum(idle.memory_size() for idle in compression._idle_decompressors) < 64 * 1024 * 1024
 
 
 def test_importing_loads_no_codec() -> None:
