@@ -97,10 +97,10 @@ class Setting(NamedTuple):
         """The typed value of a text. Raises ConfigError with the message Apache Kafka gives."""
         value = self._parse(text)
         reason = self._reason_against(value)
+        if reason is None and self.check is not None:
+            reason = self.check(value)
         if reason is not None:
-            raise self._refused(value if isinstance(value, int | float) else text, reason)
-        if self.check is not None and (reason := self.check(value)) is not None:
-            raise self._refused(text, reason)
+            raise self._refused(text_of(self.kind, value), reason)
         return frozenset(value) if self.unordered else value
 
     def normal(self, text: str) -> str | None:
