@@ -111,11 +111,14 @@ def check_values(names: Iterable[str], nulls: Sequence[str]) -> None:
         raise InvalidRequest(f"Null value not supported for : {', '.join(nulls)}")
 
 
-def check_node_id(name: str, node_id: int) -> None:
+def check_node_id(resource: Resource, node_id: int) -> None:
     """A broker alters itself, not another."""
+    name = resource.resource_name
     if _integer(name) is None:
         raise InvalidRequest(f"Node id must be an integer, but it is: {name}")
     if _integer(name) != node_id:
+        if resource.resource_type == BROKER_LOGGER:
+            raise InvalidRequest(f"Unexpected node id. Expected {node_id}, but received {name}")
         raise InvalidRequest(f"Unexpected broker id, expected {node_id}, but received {name}")
 
 

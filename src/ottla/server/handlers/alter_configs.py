@@ -65,7 +65,7 @@ def _check(resource: AlterConfigsResource, node: Node) -> None:
         raise InvalidRequest(f"Unknown resource type {resource.resource_type}")
     if resource.resource_type == BROKER:
         if resource.resource_name:
-            check_node_id(resource.resource_name, node.node_id)
+            check_node_id(resource, node.node_id)
         with kafka_errors():
             replace_broker(
                 [(config.name, config.value) for config in resource.configs],

@@ -73,7 +73,7 @@ def _check(resource: AlterConfigsResource, node: Node) -> None:
     if kind not in (TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP):
         raise InvalidRequest(f"Unknown resource type {kind}")
     if kind == BROKER_LOGGER or (kind == BROKER and name):
-        check_node_id(name, node.node_id)
+        check_node_id(resource, node.node_id)
     if kind == BROKER:
         with kafka_errors():
             alter_broker(
