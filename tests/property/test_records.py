@@ -68,7 +68,7 @@ def compiled() -> ModuleType:
     return pytest.importorskip("ottla.protocol._kernel", reason="the kernel is not compiled")  # type: ignore[no-any-return]
 
 
-@settings(max_examples=400)
+@settings(deadline=None, max_examples=400)
 @given(
     section=any_sections,
     count=st.integers(-1, 15),
@@ -105,7 +105,7 @@ def test_both_kernels_give_equal_results_for_any_bytes(
     assert inside[:2] == columns[:2]
 
 
-@settings(max_examples=200)
+@settings(deadline=None, max_examples=200)
 @given(
     data=st.one_of(
         st.builds(lambda some, codec: bytes(write_batch(some, codec=codec)), record_lists, codecs),
@@ -119,6 +119,7 @@ def test_both_kernels_see_the_same_batch(compiled: ModuleType, data: bytes, star
     assert compiled.check_batch(buffer, start) == _kernel_py.check_batch(buffer, start)
 
 
+@settings(deadline=None)
 @given(records=record_lists, codec=codecs, base_offset=st.integers(0, 2**62))
 def test_what_is_written_reads_back(records: list[Record], codec: int, base_offset: int) -> None:
     batch = write_batch(records, codec=codec, base_offset=base_offset)
@@ -132,6 +133,7 @@ def test_what_is_written_reads_back(records: list[Record], codec: int, base_offs
     assert write_batch(found, codec=codec, base_offset=base_offset, keep_offsets=True) == batch
 
 
+@settings(deadline=None)
 @given(
     records=st.lists(records, min_size=1, max_size=12),
     codec=codecs,
@@ -148,7 +150,7 @@ def test_a_search_by_time_finds_what_looking_at_every_record_finds(
     assert first_at_or_after(batch, target, first) == expected
 
 
-@settings(max_examples=300)
+@settings(deadline=None, max_examples=300)
 @given(
     data=st.one_of(
         mutated(st.builds(lambda some, codec: bytes(write_batch(some, codec=codec)), record_lists, codecs)),
@@ -172,7 +174,7 @@ def test_a_damaged_batch_is_refused_or_read_but_never_a_crash(data: bytes, mend:
         assert sum(len(view) for _, view in iter_batches(batch)) <= len(batch)
 
 
-@settings(max_examples=300)
+@settings(deadline=None, max_examples=300)
 @given(
     codec=st.integers(1, 4),
     data=st.binary(max_size=2000),
@@ -191,7 +193,7 @@ def test_a_stream_never_yields_more_than_its_limit(codec: int, data: bytes, nois
             assert len(decompress(codec, stream, limit)) <= limit
 
 
-@settings(max_examples=300)
+@settings(deadline=None, max_examples=300)
 @given(codec=st.integers(1, 4), stream=st.data())
 def test_a_damaged_stream_is_refused_or_read_but_never_a_crash(codec: int, stream: st.DataObject) -> None:
     data = stream.draw(mutated(st.binary(max_size=500).map(lambda some: bytes(compress(codec, some)))))
@@ -199,6 +201,7 @@ def test_a_damaged_stream_is_refused_or_read_but_never_a_crash(codec: int, strea
         assert len(decompress(codec, data, LIMIT)) <= LIMIT
 
 
+@settings(deadline=None)
 @given(
     records=record_lists, magic=st.integers(0, 1), codec=st.integers(0, 3), base_offset=st.integers(0, 2**62)
 )
@@ -216,7 +219,7 @@ def test_old_formats_keep_all_that_they_can(
         assert read_header(up_convert(converted)).codec == codec
 
 
-@settings(max_examples=300)
+@settings(deadline=None, max_examples=300)
 @given(
     data=st.one_of(
         mutated(

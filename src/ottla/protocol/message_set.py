@@ -12,7 +12,7 @@ in Python, which is the price of an old client.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from struct import Struct
 from typing import Final, NamedTuple
 from zlib import crc32
@@ -80,15 +80,7 @@ def read_message_set(data: Buffer, limit: int = DEFAULT_LIMIT) -> list[Record]:
 
     Raises CorruptMessage where there is no message or its CRC is wrong, InvalidRecord where its contents are.
     """
-    records = []
-    for message in _messages(memoryview(data)):
-        if message.codec == NONE:
-            records.append(_record(message, message.offset, message.timestamp))
-        else:
-            inner, section_size = _unwrap(message, limit)
-            records += inner
-            limit -= section_size
-    return records
+    return _opened(_messages(memoryview(data)), limit)
 
 
 def up_convert(
@@ -102,14 +94,14 @@ def up_convert(
     Messages of format 0 have timestamp -1. The batch has no producer id, no headers and no transaction, as
     the old formats know none.
     """
-    records = read_message_set(data, limit)
-    if not records:
+    messages = list(_messages(memoryview(data)))
+    if not messages:
         raise InvalidRecord("a message set without messages")
     if codec is None:
         codec = NONE
-        for message in _messages(memoryview(data)):
+        for message in messages:
             codec = message.codec or codec
-    return write_batch(records, codec=codec, level=level)
+    return write_batch(_opened(messages, limit), codec=codec, level=level)
 
 
 def down_convert(batches: Buffer, magic: int, first_offset: int = 0, limit: int = DEFAULT_LIMIT) -> bytearray:
@@ -202,6 +194,19 @@ def _read_bytes(body: memoryview, position: int) -> tuple[memoryview | None, int
     if length > len(body) - position:
         raise InvalidRecord("a key or value of a message is out of bounds")
     return body[position : position + length], position + length
+
+
+def _opened(messages: Iterable[Message], limit: int) -> list[Record]:
+    """All records of these messages, those inside wrappers in their place."""
+    records = []
+    for message in messages:
+        if message.codec == NONE:
+            records.append(_record(message, message.offset, message.timestamp))
+        else:
+            inner, section_size = _unwrap(message, limit)
+            records += inner
+            limit -= section_size
+    return records
 
 
 def _unwrap(wrapper: Message, limit: int) -> tuple[list[Record], int]:
