@@ -151,7 +151,7 @@ class _Reading:
         if field.nullable is None or self.version not in field.nullable:
             self.line(d, f"{target} = {self._struct(d, field.struct, field.name)}")
             return
-        # Where the field is tagged the mark is an unsigned varint, 0 for null; else it is an int8, -1 for null.
+        # The mark is an int8, -1 for null; where the field is tagged, it is an unsigned varint, 0 for null.
         present = self.source.name("present")
         self.run.append(("b" if field.tag is None else "B", present))
         self._flush(d)
