@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ottla.core.ids import MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY
+from ottla.core.ids import Uuid
 from ottla.metadata.image import Image
 from ottla.metadata.partition import PartitionState
 
@@ -28,21 +28,30 @@ class Brokers:
             if broker.endpoint(listener) is not None
         }
         self.alive = {id: broker for id, broker in self.reachable.items() if not broker.fenced}
-        self._directories = {
-            id: frozenset((*broker.directories, UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY))
-            for id, broker in self.alive.items()
-        }
+        self._lists: dict[tuple[int, ...], list[int]] = {}
+        self._offline: dict[tuple[tuple[int, ...], tuple[Uuid, ...]], list[int]] = {}
+
+    def listed(self, brokers: tuple[int, ...]) -> list[int]:
+        """The same as a list, for a message; shared like that of `offline`."""
+        known = self._lists.get(brokers)
+        if known is None:
+            known = self._lists[brokers] = list(brokers)
+        return known
 
     def offline(self, state: PartitionState) -> list[int]:
-        """The replicas that cannot serve: their broker is gone or fenced, or their directory has failed."""
-        offline = []
-        for replica, directory in zip(state.replicas, state.directories, strict=True):
-            directories = self._directories.get(replica)
-            if directories is None or (
-                directory not in directories and not self.alive[replica].has_online(directory)
-            ):
-                offline.append(replica)
-        return offline
+        """The replicas that cannot serve: their broker is gone or fenced, or their directory has failed.
+
+        The list is shared between partitions that lie in the same places, and not to be changed.
+        """
+        places = state.replicas, state.directories
+        known = self._offline.get(places)
+        if known is None:
+            known = self._offline[places] = [
+                replica
+                for replica, directory in zip(*places, strict=True)
+                if replica not in self.alive or not self.alive[replica].has_online(directory)
+            ]
+        return known
 
     def controller_id(self, node: Node) -> int:
         """The broker that clients are told to send administrative requests to.

@@ -87,10 +87,10 @@ def _topic(topic: Topic, start: int, end: int, brokers: Brokers) -> DescribeTopi
                 partition_index=index,
                 leader_id=state.leader if state.leader in brokers.reachable else NO_BROKER,
                 leader_epoch=state.leader_epoch,
-                replica_nodes=list(state.replicas),
-                isr_nodes=list(state.isr),
-                eligible_leader_replicas=list(state.elr),
-                last_known_elr=list(state.last_known_elr),
+                replica_nodes=brokers.listed(state.replicas),
+                isr_nodes=brokers.listed(state.isr),
+                eligible_leader_replicas=brokers.listed(state.elr),
+                last_known_elr=brokers.listed(state.last_known_elr),
                 offline_replicas=brokers.offline(state),
             )
         )

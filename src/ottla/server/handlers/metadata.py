@@ -9,7 +9,6 @@ reason, where Kafka would say UNKNOWN_TOPIC_OR_PARTITION until the client gives 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Final
 
 from ottla.core.ids import ZERO_UUID
@@ -175,28 +174,32 @@ def _partitions(topic: Topic, brokers: Brokers, version: int) -> list[MetadataRe
     answer = []
     reachable = brokers.reachable
     for index, state in topic.partitions.items():
-        error = 0
         leader = state.leader
-        replicas, isr = list(state.replicas), list(state.isr)
-        if version == 0:
-            replicas, isr = _alive(replicas, brokers), _alive(isr, brokers)
-            if len(replicas) < len(state.replicas) or len(isr) < len(state.isr):
-                error = ReplicaNotAvailable.code
-        if leader not in reachable:
-            error = _no_leader(leader, version, brokers)
-            leader = NO_BROKER
-        answer.append(
-            MetadataResponsePartition(
-                error_code=error,
-                partition_index=index,
-                leader_id=leader,
-                leader_epoch=state.leader_epoch,
-                replica_nodes=replicas,
-                isr_nodes=isr,
-                offline_replicas=brokers.offline(state),
-            )
+        partition = MetadataResponsePartition(
+            partition_index=index,
+            leader_id=leader,
+            leader_epoch=state.leader_epoch,
+            replica_nodes=brokers.listed(state.replicas),
+            isr_nodes=brokers.listed(state.isr),
+            offline_replicas=brokers.offline(state),
         )
+        if version == 0:
+            _leave_out_unavailable(partition, brokers)
+        if leader not in reachable:
+            partition.error_code = _no_leader(leader, version, brokers)
+            partition.leader_id = NO_BROKER
+        answer.append(partition)
     return answer
+
+
+def _leave_out_unavailable(partition: MetadataResponsePartition, brokers: Brokers) -> None:
+    """Version 0 shows only replicas that are alive, and says when these are not all."""
+    alive = brokers.alive
+    replicas = [replica for replica in partition.replica_nodes if replica in alive]
+    isr = [replica for replica in partition.isr_nodes if replica in alive]
+    if len(replicas) < len(partition.replica_nodes) or len(isr) < len(partition.isr_nodes):
+        partition.error_code = ReplicaNotAvailable.code
+    partition.replica_nodes, partition.isr_nodes = replicas, isr
 
 
 def _no_leader(leader: int, version: int, brokers: Brokers) -> int:
@@ -205,10 +208,6 @@ def _no_leader(leader: int, version: int, brokers: Brokers) -> int:
     if version >= 6 and leader in brokers.registered:
         return ListenerNotFound.code
     return LeaderNotAvailable.code
-
-
-def _alive(replicas: Iterable[int], brokers: Brokers) -> list[int]:
-    return [replica for replica in replicas if replica in brokers.alive]
 
 
 def _refused(wanted: list[MetadataRequestTopic], error: KafkaError) -> MetadataResponse:

@@ -144,6 +144,16 @@ def test_an_unknown_kind_of_resource_does_not_spoil_the_others(node: Any) -> Non
     assert (good.error_code, len(good.configs)) == (0, 1)
 
 
+def test_many_resources_are_described_in_order(node: Any) -> None:
+    names = [f"t{number}" for number in range(120)]
+    resources = [
+        DescribeConfigsResource(resource_type=TOPIC, resource_name=name, configuration_keys=["retention.ms"])
+        for name in names
+    ]
+    response = node.call(describe_configs, DescribeConfigsRequest(resources=resources))
+    assert [result.resource_name for result in response.results] == names
+
+
 def test_loggers_show_the_level_they_go_by(node: Any) -> None:
     logger = logging.getLogger("ottla.test.describe_configs")
     logger.setLevel(logging.WARNING)
