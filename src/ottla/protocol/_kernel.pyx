@@ -16,8 +16,9 @@ import array
 
 cdef enum:
     HEADER_SIZE = 61
-    # Below this many bytes a scan takes less than handing the interpreter lock over and back.
-    LONG_SCAN = 32768
+    # From this many bytes on, about a tenth of a millisecond, other threads may run meanwhile. Below it that
+    # would cost more than it gives: a thread that is busy in Python keeps the lock for 5 ms once it has it.
+    LONG_SCAN = 1048576
 
 cdef enum Fault:
     NO_FAULT = 0
@@ -444,10 +445,9 @@ def first_at_or_after(
         stop = view.len if end is None else end
         check_range(&view, start, stop)
         base = <const uint8_t*>view.buf
-        with nogil:
-            index = search(
-                base + start, base + stop, count, base_timestamp, timestamp, first_offset_delta, &fields, &fault
-            )
+        index = search(
+            base + start, base + stop, count, base_timestamp, timestamp, first_offset_delta, &fields, &fault
+        )
     finally:
         PyBuffer_Release(&view)
     if index < 0:
