@@ -60,7 +60,7 @@ async def metadata(request: MetadataRequest, ctx: Context) -> MetadataResponse:
             found += await _create(missing, ctx)
             missing = [topic for topic in missing if topic.error_code]
     brokers = Brokers(node.image, ctx.connection.listener_name)
-    topics = missing + [_topic(topic, brokers, version) for topic in found]
+    topics = [_topic(topic, brokers, version) for topic in found] + missing
     if request.include_topic_authorized_operations:
         for topic in topics:
             if topic.name is not None:
