@@ -33,6 +33,7 @@ from ottla.replication.replicas import Replicas
 from ottla.runtime.producer_ids import ProducerIds
 from ottla.server.connection import _carry_on
 from ottla.server.context import Context
+from ottla.storage.files import OsFiles
 from ottla.storage.log_directory import open_log_directories
 
 NOW_MS = 1_700_000_000_000
@@ -46,6 +47,14 @@ class FixedClock:
 
     def monotonic_ms(self) -> int:
         return 0
+
+
+class UnsyncedFiles(OsFiles):
+    """Nobody pulls the plug on these tests, so they need not wait for the disk."""
+
+    def fsync(self, fd: int) -> None: ...
+    def fdatasync(self, fd: int) -> None: ...
+    def sync_directory(self, path: str) -> None: ...
 
 
 class DialledConnection(NamedTuple):
@@ -109,7 +118,9 @@ class Surroundings:
         self.settings: BrokerSettings = broker_settings(self.static_properties)
         self.image = Image()
         self.replicas = Replicas(NODE_ID)
-        self.log_directories = open_log_directories([str(path)], clock=self.clock, node_id=NODE_ID)
+        self.log_directories = open_log_directories(
+            [str(path)], clock=self.clock, node_id=NODE_ID, files=UnsyncedFiles()
+        )
         for directory in self.log_directories:
             directory.load(self.topic_settings)
         self.quorum: Any = NoController()
@@ -139,10 +150,10 @@ class Surroundings:
             for index, state in topic.partitions.items():
                 if NODE_ID in state.replicas and self.replicas.find(topic.name, index) is None:
                     self._open(topic.name, topic.id, index)
-                held = self.replicas.find(topic.name, index)
-                if held is not None and state.leader == NODE_ID:
-                    held.isr.reset(state.replicas, state.isr, 1)
-                    held.become_leader(state.leader_epoch, state.partition_epoch)
+                partition = self.replicas.find(topic.name, index)
+                if partition is not None and state.leader == NODE_ID:
+                    partition.isr.reset(state.replicas, state.isr, 1)
+                    partition.become_leader(state.leader_epoch, state.partition_epoch)
 
     def broker_endpoint(self, broker: BrokerRegistration, connection: DialledConnection) -> tuple[str, int]:
         if broker.id == NODE_ID:
@@ -266,7 +277,7 @@ async def _stepped(steps: Coroutine[Any, Any, Any]) -> Any:
         except Exception as error:
             outcome.set_exception(error)
         else:
-            outcome.set_result(loop.create_task(_carry_on(steps, waits_for)))  # type: ignore[arg-type]
+            outcome.set_result(loop.create_task(_carry_on(steps, waits_for)))
 
     loop.call_soon(start)
     return await (await outcome)

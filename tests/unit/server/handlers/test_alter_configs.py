@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -20,7 +21,7 @@ Results = list[tuple[int, str | None]]
 
 
 def replace(
-    node: Any, *resources: tuple[int, str, dict[str, str | None]], validate_only: bool = False
+    node: Any, *resources: tuple[int, str, Mapping[str, str | None]], validate_only: bool = False
 ) -> Results:
     request = replacing.AlterConfigsRequest(
         resources=[
@@ -39,7 +40,7 @@ def replace(
 
 
 def alter(
-    node: Any, *resources: tuple[int, str, list[tuple[str, int, str | None]]], validate_only: bool = False
+    node: Any, *resources: tuple[int, str, Sequence[tuple[str, int, str | None]]], validate_only: bool = False
 ) -> Results:
     request = incremental.IncrementalAlterConfigsRequest(
         resources=[

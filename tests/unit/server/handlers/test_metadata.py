@@ -128,6 +128,7 @@ def test_one_id_makes_names_count_for_nothing(node: Any) -> None:
     topic_id = node.create("a")
     node.create("b")
     request = by_id(topic_id)
+    assert request.topics is not None
     request.topics.append(MetadataRequestTopic(name="b"))
     assert errors(node.call(metadata, request)) == {"a": 0}
 
