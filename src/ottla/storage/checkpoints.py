@@ -14,7 +14,7 @@ from __future__ import annotations
 import logging
 import re
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from ottla.core.files import Files
@@ -68,16 +68,12 @@ def parse_offsets(data: bytes) -> Offsets:
 
 
 def read_offsets(path: str) -> Offsets:
-    """The offsets of a checkpoint file, none when there is no such file. Raises `CheckpointError`."""
-    try:
-        data = Path(path).read_bytes()
-    except FileNotFoundError:
-        return {}
-    return parse_offsets(data)
+    """The offsets of a checkpoint file. Raises `CheckpointError`."""
+    return parse_offsets(Path(path).read_bytes())
 
 
-def read_offsets_or_none(path: str) -> Offsets:
-    """As `read_offsets`, but a damaged file counts as an empty one.
+def read_offsets_or_none(path: str) -> Offsets | None:
+    """As `read_offsets`, but a file that is damaged, or not there, does not matter.
 
     That costs time and never data: without recovery points every log is scanned from its start, without
     high watermarks they grow again from the log start, and without start offsets the first segment gives it.
@@ -85,9 +81,11 @@ def read_offsets_or_none(path: str) -> Offsets:
     """
     try:
         return read_offsets(path)
+    except FileNotFoundError:
+        return None
     except CheckpointError as error:
         logger.warning("%s is damaged and is ignored: %s", path, error)
-        return {}
+        return None
 
 
 def write_offsets(files: Files, path: str, offsets: Mapping[TopicPartition, int]) -> None:
@@ -96,45 +94,65 @@ def write_offsets(files: Files, path: str, offsets: Mapping[TopicPartition, int]
 
 
 class Checkpoints:
-    """The checkpoint files of one log directory: what they said at the start, and how they are replaced."""
+    """The checkpoint files of one log directory: what they say, and how they are replaced."""
 
     def __init__(self, directory: str, files: Files) -> None:
-        self.recovery_points = read_offsets_or_none(str(Path(directory, RECOVERY_POINTS)))
-        self.high_watermarks = read_offsets_or_none(str(Path(directory, HIGH_WATERMARKS)))
-        self.start_offsets = read_offsets_or_none(str(Path(directory, START_OFFSETS)))
         self._directory = directory
         self._files = files
         self._guard = threading.Lock()
         self._collected = 0
-        self._written: dict[str, tuple[int, bytes]] = {}
+        self._newest: dict[str, int] = {}
+        # What a start after a crash would read; None where there is no file, or a damaged one.
+        self._on_disk: dict[str, Offsets | None] = {
+            name: read_offsets_or_none(str(Path(directory, name)))
+            for name in (RECOVERY_POINTS, HIGH_WATERMARKS, START_OFFSETS)
+        }
 
-    def collect(self, offsets: Mapping[str, Mapping[TopicPartition, int]]) -> Checkpoint:
+    @property
+    def recovery_points(self) -> Mapping[TopicPartition, int]:
+        return self._on_disk[RECOVERY_POINTS] or {}
+
+    @property
+    def has_recovery_points(self) -> bool:
+        return self._on_disk[RECOVERY_POINTS] is not None
+
+    @property
+    def high_watermarks(self) -> Mapping[TopicPartition, int]:
+        return self._on_disk[HIGH_WATERMARKS] or {}
+
+    @property
+    def start_offsets(self) -> Mapping[TopicPartition, int]:
+        return self._on_disk[START_OFFSETS] or {}
+
+    def mention(self, partition: TopicPartition) -> bool:
+        return any(partition in offsets for offsets in self._on_disk.values() if offsets)
+
+    def collect(self, offsets: dict[str, Offsets]) -> Checkpoint:
         """What is to be written, by file name, as it is at this moment: on the loop, where logs change."""
         self._collected += 1
-        contents = {name: format_offsets(entries) for name, entries in offsets.items()}
-        return Checkpoint(self, self._collected, contents)
+        return Checkpoint(self, self._collected, offsets)
 
-    def _replace(self, number: int, contents: Iterable[tuple[str, bytes]]) -> None:
+    def _replace(self, number: int, collected: dict[str, Offsets]) -> None:
         with self._guard:
-            for name, content in contents:
-                newest, written = self._written.get(name, (0, b""))
+            for name, offsets in collected.items():
                 # An older collection that comes late must not undo a newer one; a file that already says
                 # the same is not written again, so that an idle broker leaves its disk alone.
-                if newest > number:
+                if self._newest.get(name, 0) > number:
                     continue
-                if written != content:
-                    write_atomically(self._files, str(Path(self._directory, name)), content)
-                self._written[name] = number, content
+                if self._on_disk[name] != offsets:
+                    write_offsets(self._files, str(Path(self._directory, name)), offsets)
+                    self._on_disk[name] = offsets
+                self._newest[name] = number
 
 
 class Checkpoint:
     """Offsets that were collected and are still to be written. `write` may run in a worker thread."""
 
-    def __init__(self, checkpoints: Checkpoints, number: int, contents: dict[str, bytes]) -> None:
+    def __init__(self, checkpoints: Checkpoints, number: int, offsets: dict[str, Offsets]) -> None:
         self._checkpoints = checkpoints
         self._number = number
-        self._contents = contents
+        self._offsets = offsets
 
     def write(self) -> None:
         """Replace the files, durably. Raises `OSError`."""
-        self._checkpoints._replace(self._number, self._contents.items())
+        self._checkpoints._replace(self._number, self._offsets)

@@ -44,6 +44,7 @@ from ottla.storage.segment import (
     DELETED,
     GREATEST_RELATIVE_OFFSET,
     SNAPSHOT,
+    UNKNOWN,
     Segment,
     TimestampOffset,
 )
@@ -154,11 +155,13 @@ class Log:
         handles: Handles | None = None,
         jitter: Callable[[int], int] = random.randrange,
         producer_id_expiration_ms: int = DAY_MS,
+        may_have_gaps: bool = False,
     ) -> Log:
         """Open the log in `directory`, which is created if absent and recovered if need be.
 
         `recovery_point` and `start_offset` are what the checkpoints say. `jitter` draws a number below the
-        one it is given.
+        one it is given. `may_have_gaps` keeps a recovery from taking a gap between segments for a loss; a
+        compacted log may have them in any case.
         """
         handles = shared_handles(files) if handles is None else handles
         created = not Path(directory).exists()
@@ -170,6 +173,7 @@ class Log:
             now_ms=now_ms,
             index_interval_bytes=settings.index_interval_bytes,
             producer_expiration_ms=producer_id_expiration_ms,
+            may_have_gaps=may_have_gaps or "compact" in settings.cleanup_policy,
         )
         loaded = loader.load(
             recovery_point=recovery_point, start_offset=start_offset, clean_shutdown=clean_shutdown
@@ -201,6 +205,7 @@ class Log:
     def settings(self, settings: TopicSettings) -> None:
         self._set_settings(settings)
         self.active.count_entries_left(settings.segment_index_bytes)
+        self.active.end_timestamp = UNKNOWN
 
     def _set_settings(self, settings: TopicSettings) -> None:
         self._settings = settings
@@ -287,7 +292,12 @@ class Log:
         base_offset = self.end_offset
         last_offset = base_offset + last_offset_delta
         active = self.active
-        if self._is_roll_due(active, size, last_offset, max_timestamp, now_ms):
+        if (
+            active.log.size + size > self._segment_bytes
+            or max_timestamp > active.end_timestamp
+            or active.entries_left <= 0
+            or last_offset - active.base_offset > GREATEST_RELATIVE_OFFSET
+        ) and self._is_roll_due(active, size, last_offset, max_timestamp, now_ms):
             active = self._roll(base_offset, now_ms)
         if leader_epoch > self.epochs.latest:
             self._assign_epoch(leader_epoch, base_offset)
@@ -444,9 +454,12 @@ class Log:
                 return True
         if not active_size:
             return False
+        longest_ms = self._segment_ms - active.jitter_ms
         first_timestamp = active.first_timestamp()
-        waited = max_timestamp - first_timestamp if first_timestamp >= 0 else now_ms - active.created_ms
-        return waited > self._segment_ms - active.jitter_ms
+        if first_timestamp < 0:
+            return now_ms - active.created_ms > longest_ms
+        active.end_timestamp = first_timestamp + longest_ms
+        return max_timestamp > active.end_timestamp
 
     def roll(self, now_ms: int) -> None:
         """Begin a new segment at the end of the log, unless the active one is empty."""

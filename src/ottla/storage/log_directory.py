@@ -157,6 +157,8 @@ class LogDirectory:
             # Directories that were made just before a kill are here and not yet on the disk.
             self.files.sync_directory(self.path)
             self._keep(found, self._recover(found, settings))
+        if not self.checkpoints.has_recovery_points:
+            self.collect_checkpoint(RECOVERY_POINTS).write()
         self._is_loaded = True
 
     def _recover(
@@ -226,6 +228,8 @@ class LogDirectory:
                 clean_shutdown=self.was_clean,
                 handles=handles,
                 producer_id_expiration_ms=self._producer_id_expiration_ms,
+                # Without recovery points the whole log is checked, and it may have been compacted once.
+                may_have_gaps=not self.checkpoints.has_recovery_points,
             )
         except Exception as error:
             return error
@@ -266,6 +270,10 @@ class LogDirectory:
         directory = self._directory_of(partition)
         if os.path.lexists(directory):
             raise KafkaStorageError(f"{directory} is in the way")
+        if self.checkpoints.mention(partition):
+            # They speak of a deleted partition of that name. After a crash the new one would be believed to
+            # be synced that far, so they have to forget it first.
+            self.write_checkpoints()
         try:
             log = Log.open(
                 directory,

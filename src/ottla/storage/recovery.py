@@ -83,6 +83,7 @@ class Loader:
         now_ms: int,
         index_interval_bytes: int,
         producer_expiration_ms: int,
+        may_have_gaps: bool = False,
     ) -> None:
         self.handles = handles
         self.files = handles.files
@@ -90,6 +91,8 @@ class Loader:
         self.now_ms = now_ms
         self.index_interval_bytes = index_interval_bytes
         self.producer_expiration_ms = producer_expiration_ms
+        # Whether compaction may have emptied the end of a segment.
+        self.may_have_gaps = may_have_gaps
         self.segments: list[Segment] = []
         self.epochs = Epochs(self.files, "", [])
 
@@ -281,8 +284,14 @@ class Loader:
                 self._delete_segments(number + 1)
                 break
             if number + 1 < len(self.segments):
+                following = self.segments[number + 1]
+                if following.base_offset > end_offset and not self.may_have_gaps:
+                    # A power cut took whole batches from the end of this file, and not the file after it.
+                    logger.warning("%s was cut off at offset %d", segment.path(LOG), end_offset)
+                    self._delete_segments(number + 1)
+                    break
                 # Nothing happens in a gap between segments, so this is the state at the next base.
-                take_snapshot(self.files, self.directory, producers, self.segments[number + 1].base_offset)
+                take_snapshot(self.files, self.directory, producers, following.base_offset)
         if end_offset > max(snapshots(self.directory), default=self.segments[0].base_offset):
             take_snapshot(self.files, self.directory, producers, end_offset)
         return producers, end_offset

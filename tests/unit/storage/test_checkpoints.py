@@ -38,9 +38,9 @@ def test_what_was_written_reads_back(tmp_path: Path) -> None:
     assert [entry.name for entry in tmp_path.iterdir()] == [RECOVERY_POINTS]
 
 
-def test_an_empty_or_missing_file_has_no_entries(tmp_path: Path) -> None:
+def test_an_empty_file_has_no_entries_and_a_missing_one_no_meaning(tmp_path: Path) -> None:
     assert parse_offsets(b"") == {}
-    assert read_offsets(str(tmp_path / "nothing")) == {}
+    assert read_offsets_or_none(str(tmp_path / "nothing")) is None
 
 
 def test_kafka_s_tolerance_for_white_space_is_ours() -> None:
@@ -66,12 +66,12 @@ def test_kafka_s_tolerance_for_white_space_is_ours() -> None:
         b"0\n1\norders 0 \xff\n",
     ],
 )
-def test_a_damaged_file_is_an_error_or_counts_as_empty(text: bytes, tmp_path: Path) -> None:
+def test_a_damaged_file_is_an_error_or_counts_as_missing(text: bytes, tmp_path: Path) -> None:
     path = tmp_path / RECOVERY_POINTS
     path.write_bytes(text)
     with pytest.raises(CheckpointError):
         read_offsets(str(path))
-    assert read_offsets_or_none(str(path)) == {}
+    assert read_offsets_or_none(str(path)) is None
 
 
 def test_a_replacement_is_synced_before_it_gets_its_name_and_the_name_after(tmp_path: Path) -> None:
