@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -188,6 +189,13 @@ def test_a_partition_that_is_named_twice_is_refused_once(node: Any) -> None:
 def test_a_failed_disk_is_a_storage_error(five: Any) -> None:
     five.partition("a").fail()
     assert one(five, asked(LATEST)).error_code == KafkaStorageError.code
+
+
+def test_an_error_of_the_disk_takes_its_directory_offline(five: Any) -> None:
+    for file in Path(five.partition("a").log.directory).glob("*.log"):
+        file.unlink()
+    assert one(five, old(LATEST, 1), 0).error_code == KafkaStorageError.code
+    assert isinstance(five.log_directories[0].error, FileNotFoundError)
 
 
 # --- version 0 ----------------------------------------------------------------------------------
