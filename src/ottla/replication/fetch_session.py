@@ -62,7 +62,9 @@ class Fetch:
     def wanted(self) -> Iterable[SessionPartition]:
         return self._partitions
 
-    def changed(self, answers: list[tuple[SessionPartition, PartitionData]]) -> list[tuple[SessionPartition, PartitionData]]:
+    def changed(
+        self, answers: list[tuple[SessionPartition, PartitionData]]
+    ) -> list[tuple[SessionPartition, PartitionData]]:
         """What to send: a full fetch answers for every partition."""
         return answers
 
@@ -97,7 +99,9 @@ class FetchSession(Fetch):
     def wanted(self) -> Iterable[SessionPartition]:
         return list(self._by_key.values())
 
-    def changed(self, answers: list[tuple[SessionPartition, PartitionData]]) -> list[tuple[SessionPartition, PartitionData]]:
+    def changed(
+        self, answers: list[tuple[SessionPartition, PartitionData]]
+    ) -> list[tuple[SessionPartition, PartitionData]]:
         send = []
         for partition, answer in answers:
             news = partition.is_news(answer)

@@ -124,7 +124,9 @@ class Partition:
 
     # --- writing -------------------------------------------------------------------------
 
-    def append(self, records: Buffer, now_ms: int, acks: int = -1, origin: Origin = Origin.CLIENT) -> Appended:
+    def append(
+        self, records: Buffer, now_ms: int, acks: int = -1, origin: Origin = Origin.CLIENT
+    ) -> Appended:
         """Append as leader. The bytes reach the file when the turn ends (`Replicas.write_pending`)."""
         if not self.is_leader:
             self.check_leader()
@@ -134,7 +136,10 @@ class Partition:
                 f"min.insync.replicas is {self.isr.min_insync_replicas}"
             )
         log = self.log
-        appended = log.append(records, self.leader_epoch, now_ms, origin=origin)
+        try:
+            appended = log.append(records, self.leader_epoch, now_ms, origin=origin)
+        except OSError as error:  # a new segment could not be made
+            raise self.directory.fail(error) from error
         if not appended.duplicate:
             if not self._dirty:
                 self._dirty = True

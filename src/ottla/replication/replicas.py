@@ -57,18 +57,18 @@ class Replicas:
             del self._topics[name.topic]
         return gone
 
-    def write_pending(self) -> bool:
-        """Write what this turn appended, one gather-write per log; False if some log could not.
+    def write_pending(self) -> set[Partition]:
+        """Write what this turn appended, one gather-write per log; answers the partitions where that failed.
 
         Called before the turn's answers leave: an acks=1 answer promises that the bytes are with the kernel.
         """
         dirty = self.dirty
-        fine = True
+        failed = set()
         while dirty:
             partition = dirty.pop()
             try:
                 partition.write()
             except OSError as error:
-                fine = False
                 partition.directory.fail(error)
-        return fine
+                failed.add(partition)
+        return failed

@@ -12,9 +12,10 @@ import logging
 import os
 import random
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from ottla.config.broker import BrokerSettings, effective
 from ottla.config.listeners import Listeners
@@ -41,14 +42,19 @@ from ottla.runtime.quorum import Quorum
 from ottla.storage.files import OS_FILES
 from ottla.storage.log_directory import LogDirectory, open_log_directories
 
-if TYPE_CHECKING:
-    from ottla.server.connection import Connection
-
 logger = logging.getLogger("ottla.node")
 
 # Partitions made or changed before other work of the loop gets its turn.
 SLICE: Final = 20
 DURABLE: Final = "durable"
+
+
+class Caller(Protocol):
+    """What the node asks about a connection."""
+
+    listener_name: str
+    dialled_host: str
+    dialled_port: int
 
 
 class Node:
@@ -71,17 +77,16 @@ class Node:
         self.replicas = Replicas(self.node_id)
         self.fetch_sessions = FetchSessions(settings.max_incremental_fetch_session_cache_slots)
         self.log_directories: list[LogDirectory] = []
+        self.flushers: dict[LogDirectory, Flusher] = {}
         self.quorum: Quorum
         self.producer_ids: ProducerIds
         self._files = files
-        self._flushers: dict[LogDirectory, Flusher] = {}
         self._is_durable = settings.ottla_durability == DURABLE
         self._lifecycle: Lifecycle | None = None
-        self._housekeeping: Housekeeping | None = None
+        self._parts = AsyncExitStack()  # what is running, to be stopped in the opposite order
         self._topic_settings: dict[str, TopicSettings] = {}
         self._deltas: deque[Delta] = deque()
         self._applying: asyncio.Task[None] | None = None
-        self._settings_listeners: list[object] = []
 
     @property
     def broker_epoch(self) -> int:
@@ -93,21 +98,25 @@ class Node:
         """Open everything that is on disk. Nothing is served yet."""
         settings = self.settings
         self.log_directories = open_log_directories(
-            settings.log_dirs,
+            settings.data_dirs,
             clock=self.clock,
             node_id=self.node_id,
             files=self._files,
             recovery_threads=settings.num_recovery_threads_per_data_dir,
         )
         self.cluster_id = self.log_directories[0].cluster_id
-        self._flushers = {directory: Flusher(directory) for directory in self.log_directories}
         for directory in self.log_directories:
+            self._parts.push_async_callback(self._close_directory, directory)
             directory.on_offline(partial(self._directory_failed, directory))
+            flusher = self.flushers[directory] = Flusher(directory)
+            self._parts.push_async_callback(flusher.close)
         self.quorum = await Quorum.open(self)
+        self._parts.push_async_callback(self.quorum.close)
         self.image = self.quorum.image
         self._configure()
         await asyncio.to_thread(self._load_logs)
-        self.producer_ids = ProducerIds(self.quorum, node_id=self.node_id, broker_epoch=lambda: self.broker_epoch)
+        self.producer_ids = ProducerIds(self.quorum, self.node_id, lambda: self.broker_epoch)
+        self._parts.callback(self.producer_ids.close)
 
     def _load_logs(self) -> None:
         for directory in self.log_directories:
@@ -125,7 +134,7 @@ class Node:
 
     async def join(self, addresses: Sequence[tuple[str, int]]) -> None:
         """Register with the controller and serve what it lets us serve."""
-        self._lifecycle = Lifecycle(
+        lifecycle = Lifecycle(
             self.quorum,
             node_id=self.node_id,
             cluster_id=self.cluster_id,
@@ -133,18 +142,22 @@ class Node:
             heartbeat_interval_ms=self.settings.broker_heartbeat_interval_ms,
             metadata_offset=lambda: self.image.offset,
         )
-        await self._lifecycle.register(
+        await lifecycle.register(
             self._registered_listeners(addresses),
             [directory.id for directory in self.log_directories],
             max(directory.previous_broker_epoch for directory in self.log_directories),
         )
+        self._lifecycle = lifecycle
         for topic in self.image.topics.values():
             await self._apply_topic(topic, topic.partitions)
         self.quorum.subscribe(self._changed)
-        await self._lifecycle.become_active()
+        self._parts.push_async_callback(self.caught_up)
+        self._parts.push_async_callback(lifecycle.leave)
+        await lifecycle.become_active()
         await self.caught_up()
-        self._housekeeping = Housekeeping(self)
-        self._housekeeping.start()
+        housekeeping = Housekeeping(self)
+        housekeeping.start()
+        self._parts.push_async_callback(housekeeping.stop)
 
     def _registered_listeners(self, addresses: Sequence[tuple[str, int]]) -> list[RegisteredListener]:
         registered = []
@@ -164,18 +177,10 @@ class Node:
 
     async def stop(self) -> None:
         """Leave the cluster, then flush and close every log. Safe at any point of a start that failed."""
-        if self._housekeeping is not None:
-            await self._housekeeping.stop()
-        if self._lifecycle is not None and self._lifecycle.broker_epoch >= 0:
-            await self._lifecycle.leave()
-        if self._applying is not None:
-            await self._applying
-        for flusher in self._flushers.values():
-            await flusher.close()
-        if hasattr(self, "quorum"):
-            await self.quorum.close()
-        for directory in self.log_directories:
-            await asyncio.to_thread(directory.close, self.broker_epoch)
+        await self._parts.aclose()
+
+    async def _close_directory(self, directory: LogDirectory) -> None:
+        await asyncio.to_thread(directory.close, self.broker_epoch)
 
     # --- what handlers ask ---------------------------------------------------------------
 
@@ -183,7 +188,7 @@ class Node:
         """A future for the sync that acks=all waits for; None when this broker leaves it to the page cache."""
         if not self._is_durable:
             return None
-        return self._flushers[partition.directory].synced(partition.log, last_offset + 1)
+        return self.flushers[partition.directory].synced(partition.log, last_offset + 1)
 
     def topic_settings(self, topic: str) -> TopicSettings:
         known = self._topic_settings.get(topic)
@@ -195,7 +200,7 @@ class Node:
     def random_session_id(self) -> int:
         return random.randint(1, 2**31 - 1)
 
-    def broker_endpoint(self, broker: BrokerRegistration, connection: Connection) -> tuple[str, int]:
+    def broker_endpoint(self, broker: BrokerRegistration, connection: Caller) -> tuple[str, int]:
         """Where this client finds a broker: ourselves at the address it dialled, unless told otherwise."""
         listener = connection.listener_name
         if broker.id == self.node_id and listener not in self.listeners.advertised:
@@ -228,8 +233,7 @@ class Node:
                 if topic is not None:
                     await self._apply_topic(topic, numbers)
 
-    async def _apply_topic(self, topic: Topic, numbers: object) -> None:
-        assert isinstance(numbers, dict | set)
+    async def _apply_topic(self, topic: Topic, numbers: Iterable[int]) -> None:
         for count, number in enumerate(sorted(numbers), 1):
             state = topic.partitions.get(number)
             if state is not None:

@@ -7,7 +7,9 @@ broker does not pay for the forty APIs nobody has called yet. ApiVersions answer
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
+API_VERSIONS: Final = 18
 
 
 class Served(NamedTuple):
@@ -25,7 +27,7 @@ SERVED = {
         Served(2, "list_offsets", 0, 11),
         Served(3, "metadata", 0, 13),
         Served(17, "sasl_handshake", 0, 1),
-        Served(18, "api_versions", 0, 4),
+        Served(API_VERSIONS, "api_versions", 0, 4),
         Served(19, "create_topics", 0, 7),
         Served(20, "delete_topics", 0, 6),
         Served(21, "delete_records", 0, 2),

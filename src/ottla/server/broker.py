@@ -21,7 +21,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from ottla.config.broker import BrokerSettings, effective
+from ottla.config.broker import BrokerSettings, broker_settings, development_defaults
 from ottla.config.listeners import Listeners, SocketAddress
 from ottla.config.settings import ConfigError
 from ottla.runtime.node import Node
@@ -90,8 +90,10 @@ class Broker:
             self._node = Node(self._properties, settings, listeners)
             await self._node.load()
             for address in listeners.clients:
-                await self._listen(address, settings)
-            await self._node.join([listener.address for listener in self._listeners])
+                await self._bind(address, settings)
+            await self._node.join(self.addresses)
+            for listener in self._listeners:
+                await listener.serve()
         except BaseException:
             await self.stop()
             raise
@@ -135,13 +137,16 @@ class Broker:
         if "log.dirs" not in self._properties and "log.dir" not in self._properties:
             self._temporary = tempfile.TemporaryDirectory(prefix="ottla-")
             self._properties["log.dirs"] = self._temporary.name
-        settings = effective(self._properties, {}, {})
-        return settings, Listeners.parse(settings)
+        self._properties = {**development_defaults(self._properties), **self._properties}
+        settings = broker_settings(self._properties)
+        listeners = Listeners.parse(settings)
+        listeners.check_exposure(settings)
+        return settings, listeners
 
-    async def _listen(self, address: SocketAddress, settings: BrokerSettings) -> None:
+    async def _bind(self, address: SocketAddress, settings: BrokerSettings) -> None:
         listener = Listener(address.name, self.node, settings)
         try:
-            await listener.open(address.host, address.port)
+            await listener.bind(address.host, address.port)
         except OSError as error:
             await listener.close()
             if error.errno == errno.EADDRINUSE:

@@ -18,12 +18,13 @@ import struct
 from collections import deque
 from collections.abc import Coroutine, Generator
 from types import coroutine
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from ottla.core.files import Buffer
-from ottla.protocol import codec, headers
+from ottla.protocol import headers
 from ottla.protocol.wire import MalformedFrame
 from ottla.server import failures
+from ottla.server.api import API_VERSIONS
 from ottla.server.context import Context, Disconnect
 from ottla.server.routes import Route
 
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("ottla.connection")
 
-API_VERSIONS: Final = 18
 # api key, api version, correlation id, length of the client id
 HEADER = struct.Struct(">hhih")
 SIZE = struct.Struct(">i")
@@ -134,7 +134,7 @@ class Connection(asyncio.BufferedProtocol):
     # --- the transport's calls -----------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
+        transport = cast(asyncio.Transport, transport)  # uvloop's is one in all but name
         self._transport = transport
         peer = transport.get_extra_info("peername") or ("", 0)
         dialled = transport.get_extra_info("sockname") or ("127.0.0.1", 0)
@@ -197,10 +197,15 @@ class Connection(asyncio.BufferedProtocol):
     # --- a turn --------------------------------------------------------------------------
 
     def _turn(self, buffer: bytearray, position: int, end: int) -> None:
-        position = self._handle_frames(buffer, position, end)
-        self._answer()
-        if position < end and not self._closing:
-            self._keep(buffer, position, end)
+        while True:
+            position = self._handle_frames(buffer, position, end)
+            self._answer()
+            if position == end or self._closing:
+                return
+            # Stopped at the start of a frame, or because there was too much to answer, which may be over.
+            if self._is_full() or not _is_whole(buffer, position, end):
+                self._keep(buffer, position, end)
+                return
 
     def _handle_frames(self, buffer: bytearray, position: int, end: int) -> int:
         """Start every whole frame, as far as back-pressure allows. Answers where it stopped."""
@@ -233,18 +238,20 @@ class Connection(asyncio.BufferedProtocol):
             if length > 0:
                 name = buffer[body : body + length]
                 body += length
+                if body > end:
+                    raise MalformedFrame("the client id runs past the end")
                 if name != self._client_id_bytes:
                     self._client_id_bytes, self._client_id = name, name.decode()
                 client_id = self._client_id
             else:
                 client_id = None if length < 0 else ""
             if route.is_flexible:
-                if buffer[body]:
-                    body = headers.skip_tagged_fields(buffer, body, end)
-                else:
+                if body < end and not buffer[body]:
                     body += 1
+                else:
+                    _, body = headers.read_request_header(buffer, position, end)
             request, _ = route.read(buffer, body, end)
-        except (MalformedFrame, *codec.READ_ERRORS) as error:
+        except (MalformedFrame, UnicodeDecodeError) as error:
             self._refuse(f"a malformed {route.name} v{version} request: {error}")
             return
         steps = route.handle(request, Context(version, client_id, self, self._node))
@@ -291,10 +298,12 @@ class Connection(asyncio.BufferedProtocol):
     def _answer(self) -> None:
         """Write the logs this turn appended to, then send every reply whose turn has come."""
         replicas = self._node.replicas
-        if replicas.dirty and not replicas.write_pending():
-            for reply in self._replies:
-                failures.withdraw(reply.response, replicas)
         replies = self._replies
+        if replicas.dirty:
+            failed = replicas.write_pending()
+            if failed:
+                for reply in replies:
+                    failures.withdraw(reply.response, replicas, failed)
         out = bytearray()
         chunks: list[Buffer] = []
         unsent = 0
@@ -419,6 +428,10 @@ class Connection(asyncio.BufferedProtocol):
     def abort(self) -> None:
         self._closing = True
         self._transport.abort()
+
+
+def _is_whole(buffer: bytearray, position: int, end: int) -> bool:
+    return end - position >= 4 and end - position >= 4 + SIZE.unpack_from(buffer, position)[0]
 
 
 @coroutine

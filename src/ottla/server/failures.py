@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ottla.protocol.errors import KafkaStorageError, UnknownServerError
+from ottla.replication.partition import Partition
 from ottla.replication.replicas import Replicas
 
 
@@ -15,11 +16,10 @@ def unknown_server_error(response_class: Any, request: Any) -> Any | None:
     return response_class(error_code=UnknownServerError.code)
 
 
-def withdraw(response: Any, replicas: Replicas) -> None:
+def withdraw(response: Any, replicas: Replicas, failed: set[Partition]) -> None:
     """Take back what a Produce answer promised for partitions whose log could not be written after all."""
     for topic in getattr(response, "responses", ()):
         for answer in getattr(topic, "partition_responses", ()):
-            partition = replicas.find(topic.name, answer.index)
-            if not answer.error_code and partition is not None and partition.offline:
+            if not answer.error_code and replicas.find(topic.name, answer.index) in failed:
                 answer.error_code = KafkaStorageError.code
                 answer.base_offset = answer.log_start_offset = answer.log_append_time_ms = -1

@@ -37,11 +37,17 @@ class Listener:
         self._per_address: Counter[str] = Counter()
         self._server: asyncio.Server | None = None
         self._idle_timer: asyncio.TimerHandle | None = None
+        self._all_gone: asyncio.Future[None] | None = None
 
-    async def open(self, host: str, port: int) -> None:
+    async def bind(self, host: str, port: int) -> None:
+        """Take the address, so that it can be told to the cluster; nobody can connect yet."""
         self._server = await self.loop.create_server(
-            lambda: Connection(self), host or None, port, backlog=BACKLOG
+            lambda: Connection(self), host or None, port, backlog=BACKLOG, start_serving=False
         )
+
+    async def serve(self) -> None:
+        assert self._server is not None
+        await self._server.start_serving()
         self._watch_idle()
 
     @property
@@ -82,6 +88,8 @@ class Listener:
             self._per_address[address] -= 1
             if not self._per_address[address]:
                 del self._per_address[address]
+        if self._all_gone is not None and not self._connections and not self._all_gone.done():
+            self._all_gone.set_result(None)
 
     # --- idleness ------------------------------------------------------------------------
 
@@ -105,7 +113,8 @@ class Listener:
         for connection in list(self._connections):
             connection.abort()
         # Let the transports deliver their last call, so that nothing is left running when we return.
-        while self._connections:
-            await asyncio.sleep(0)
+        if self._connections:
+            self._all_gone = self.loop.create_future()
+            await self._all_gone
         if self._server is not None:
             await self._server.wait_closed()

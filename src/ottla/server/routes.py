@@ -8,6 +8,7 @@ from typing import Any
 
 from ottla.core.files import Buffer
 from ottla.protocol import apis, codec, headers
+from ottla.protocol.schema import fields_of
 from ottla.server.api import SERVED
 from ottla.server.context import Context
 
@@ -36,18 +37,24 @@ class Route:
         self.key = key
         self.version = version
         self.name = api.name
-        self.handle: Handler = getattr(
-            import_module(f"ottla.server.handlers.{served.name}"), served.name
-        )
+        self.handle: Handler = getattr(import_module(f"ottla.server.handlers.{served.name}"), served.name)
         self.read = codec.reader(api.request, version)
-        self.write: Callable[[Any, bytearray], None] = codec.writer(api.response, version)
+        self.write = codec.writer(api.response, version)
         self.response_class: Any = api.response
         self.is_flexible = headers.request_header_version(key, version) >= 2
         self.tagged_reply = headers.response_header_version(key, version) >= 1
-        self.carries_records = codec.carries_records(api.response)
+        self.carries_records = _carries_records(api.response)
 
     def encode_chunks(self, response: Any, head: bytes) -> list[Buffer]:
         return codec.encode_chunks(response, self.version, head)
+
+
+def _carries_records(cls: Any) -> bool:
+    """Whether a message can hold batches, which are sent as they are and not copied into the answer."""
+    return any(
+        field.kind == "records" or (field.kind == "struct" and _carries_records(field.struct))
+        for field in fields_of(cls)
+    )
 
 
 class Routes:

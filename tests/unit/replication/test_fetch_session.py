@@ -24,7 +24,9 @@ def request(epoch: int, session_id: int = 0, **topics: list[int]) -> FetchReques
         session_id=session_id,
         session_epoch=epoch,
         topics=[
-            FetchTopic(topic=name, partitions=[FetchPartition(partition=p, fetch_offset=7) for p in partitions])
+            FetchTopic(
+                topic=name, partitions=[FetchPartition(partition=p, fetch_offset=7) for p in partitions]
+            )
             for name, partitions in topics.items()
         ],
     )
@@ -102,7 +104,11 @@ def test_a_partition_that_had_data_goes_to_the_end() -> None:
     sessions = FetchSessions(slots=1)
     opened = sessions.begin(request(0, a=[0, 1, 2]), VERSION, now_ms=0, random_id=5)
     answer(opened, a0=PartitionData(high_watermark=10, log_start_offset=0, records=b"x"))
-    assert names(sessions.begin(request(1, 5), VERSION, now_ms=0, random_id=6)) == [("a", 1), ("a", 2), ("a", 0)]
+    assert names(sessions.begin(request(1, 5), VERSION, now_ms=0, random_id=6)) == [
+        ("a", 1),
+        ("a", 2),
+        ("a", 0),
+    ]
 
 
 def test_partitions_are_added_changed_and_forgotten() -> None:
@@ -112,7 +118,10 @@ def test_partitions_are_added_changed_and_forgotten() -> None:
     change.topics[0].partitions[0].fetch_offset = 99
     change.forgotten_topics_data = [ForgottenTopic(topic="a", partitions=[0])]
     fetch = sessions.begin(change, VERSION, now_ms=0, random_id=6)
-    assert [(w.topic, w.partition, w.asked.fetch_offset) for w in fetch.wanted()] == [("a", 1, 99), ("b", 0, 7)]
+    assert [(w.topic, w.partition, w.asked.fetch_offset) for w in fetch.wanted()] == [
+        ("a", 1, 99),
+        ("b", 0, 7),
+    ]
 
 
 def test_a_session_without_partitions_is_closed() -> None:

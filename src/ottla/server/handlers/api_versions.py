@@ -17,7 +17,7 @@ from ottla.protocol.messages.api_versions import (
     FinalizedFeatureKey,
     SupportedFeatureKey,
 )
-from ottla.server.api import SERVED
+from ottla.server.api import API_VERSIONS, SERVED
 from ottla.server.context import Context
 
 SOFTWARE_NAME: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
@@ -44,14 +44,14 @@ async def api_versions(request: ApiVersionsRequest, ctx: Context) -> ApiVersions
         finalized_features_epoch=image.offset,
         finalized_features=[
             FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
-            for name, level in sorted(image.features.items())
+            for name, level in sorted(ctx.node.quorum.finalized_features().items())
             if level > 0
         ],
     )
 
 
 def unsupported_version() -> ApiVersionsResponse:
-    own = SERVED[ApiVersionsRequest.api_key]
+    own = SERVED[API_VERSIONS]
     return ApiVersionsResponse(
         error_code=UnsupportedVersion.code,
         api_keys=[ApiVersion(api_key=own.key, min_version=own.first, max_version=own.last)],

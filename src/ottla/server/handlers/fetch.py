@@ -151,7 +151,7 @@ class _Reading:
             if self.read_committed:
                 answer.aborted_transactions = _aborted(log, asked.fetch_offset, records)
             if version in MAGIC_OF_OLD_VERSIONS:
-                records = _as_message_set(records, MAGIC_OF_OLD_VERSIONS[version])
+                records = _as_message_set(records, MAGIC_OF_OLD_VERSIONS[version], asked.fetch_offset)
             answer.records = records
         return answer
 
@@ -220,10 +220,10 @@ def _aborted(log: Log, fetch_offset: int, records: Buffer) -> list[AbortedTransa
     ]
 
 
-def _as_message_set(records: Buffer, magic: int) -> Buffer:
-    from ottla.protocol import message_set
+def _as_message_set(records: Buffer, magic: int, fetch_offset: int) -> Buffer:
+    from ottla.protocol.message_set import down_convert  # only for clients of before 2017
 
-    return message_set.down_convert(records, magic)
+    return down_convert(records, magic, fetch_offset)
 
 
 def _response(ctx: Context, wanted: Fetch, answers: Answers) -> FetchResponse:
@@ -253,9 +253,7 @@ def _point_to_leader(
     partition = None if topic is None else topic.partitions.get(wanted.partition)
     if partition is None or partition.leader < 0:
         return
-    answer.current_leader = LeaderIdAndEpoch(
-        leader_id=partition.leader, leader_epoch=partition.leader_epoch
-    )
+    answer.current_leader = LeaderIdAndEpoch(leader_id=partition.leader, leader_epoch=partition.leader_epoch)
     broker = image.brokers.get(partition.leader)
     if broker is not None and all(known.node_id != broker.id for known in response.node_endpoints):
         host, port = ctx.node.broker_endpoint(broker, ctx.connection)

@@ -157,9 +157,9 @@ def _as_batch(records: Buffer | None, version: int) -> Buffer:
         if len(records) < BATCH_HEADER:
             raise InvalidRecord(f"{len(records)} bytes are no record batch")
         return records
-    from ottla.protocol import message_set
+    from ottla.protocol.message_set import up_convert  # only for clients of before 2017
 
-    return message_set.up_convert(records)
+    return up_convert(records)
 
 
 def _check_transaction(request: ProduceRequest) -> None:
