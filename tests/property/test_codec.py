@@ -1,4 +1,4 @@
-"""What was written reads back, equal values give equal bytes, and noise is refused, which is all it can do."""
+"""What was written reads back, equal values give equal bytes, and noise is refused and does nothing else."""
 
 from __future__ import annotations
 
