@@ -1,0 +1,1 @@
+"""What belongs together: transactions as machines whose state is a log."""
