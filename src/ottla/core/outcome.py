@@ -34,3 +34,12 @@ class Outcome:
     reply: Any | None = None
     released: list[tuple[object, Any]] = field(default_factory=list)
     effects: list[Any] = field(default_factory=list)
+
+
+class Applied(NamedTuple):
+    """Where a record stands in the log, and in whose transaction."""
+
+    offset: int
+    timestamp: int
+    producer_id: int = -1  # of a transactional batch; else -1
+    producer_epoch: int = -1

@@ -1,0 +1,23 @@
+"""Java's arithmetic, where Kafka's behaviour rests on it."""
+
+from __future__ import annotations
+
+from struct import unpack
+from typing import Final
+
+_MASK: Final = 0xFFFF_FFFF
+_SIGN: Final = 0x8000_0000
+
+
+def hash_code(text: str) -> int:
+    """`String.hashCode`: over UTF-16 units, in wrapping 32-bit arithmetic."""
+    encoded = text.encode("utf-16-le", "surrogatepass")  # Java's strings may hold half a pair
+    value = 0
+    for unit in unpack(f"<{len(encoded) // 2}H", encoded):
+        value = value * 31 + unit & _MASK
+    return (value ^ _SIGN) - _SIGN
+
+
+def absolute(value: int) -> int:
+    """Kafka's `Utils.abs`: the one 32-bit number without a positive counterpart becomes 0."""
+    return 0 if value == -_SIGN else abs(value)
