@@ -219,7 +219,22 @@ def _declaring_class(value: Struct) -> Any:
 
 
 def _compile_init(cls: type[Struct]) -> Any:
-    scope: dict[str, Any] = {"unset": object()}
+    return _compile(cls, "self, ", ())
+
+
+def maker(cls: type[T]) -> type[T]:
+    """A function that makes instances just as calling the class does, at half the cost.
+
+    Python hands keywords to a class through a dict, to a function directly. For hot paths, made once; it has
+    the type of the class, so that calls are checked alike.
+    """
+    made: Any = cls
+    return typing.cast("type[T]", _compile(made, "", ("self = new(cls)", "return self")))
+
+
+def _compile(cls: type[Struct], first: str, around: tuple[str, ...]) -> Any:
+    """A function that takes each field by keyword and fills `self`, with what is `around` before and after."""
+    scope: dict[str, Any] = {"unset": object(), "new": cls.__new__, "cls": cls}
     parameters, lines = [], []
     for name, declared in cls.__declared__.items():
         if isinstance(declared.default, list):
@@ -229,9 +244,10 @@ def _compile_init(cls: type[Struct]) -> Any:
             scope[f"default_{name}"] = declared.default
             parameters.append(f"{name}=default_{name}")
             lines.append(f"self.{name} = {name}")
-    signature = f"self, *, {', '.join(parameters)}" if parameters else "self"
-    exec(f"def __init__({signature}):\n    " + "\n    ".join(lines or ["pass"]), scope)
-    return scope["__init__"]
+    signature = f"{first}*, {', '.join(parameters)}" if parameters else first
+    body = [*around[:1], *lines, *around[1:]] or ["pass"]
+    exec(f"def function({signature}):\n    " + "\n    ".join(body), scope)
+    return scope["function"]
 
 
 @cache

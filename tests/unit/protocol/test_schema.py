@@ -6,9 +6,11 @@ import pytest
 
 from ottla.protocol.messages.fetch import FetchRequest, ReplicaState
 from ottla.protocol.messages.init_producer_id import InitProducerIdRequest
+from ottla.protocol.messages.list_groups import ListGroupsRequest
 from ottla.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from ottla.protocol.messages.produce import PartitionProduceResponse, ProduceResponse
-from ottla.protocol.schema import Versions, fields_of, replace
+from ottla.protocol.schema import Versions, fields_of, maker, replace
+from ottla.protocol.stored.metadata import NoOpRecord
 
 
 @pytest.mark.parametrize("text", ["3+", "0-12", "7"])
@@ -76,6 +78,21 @@ def test_replace_changes_a_copy() -> None:
     before = PartitionProduceResponse(index=1, base_offset=7)
     after = replace(before, index=2)
     assert (after.index, after.base_offset, before.index) == (2, 7, 1)
+
+
+def test_a_maker_makes_what_the_class_does() -> None:
+    make = maker(PartitionProduceResponse)
+    made = make(index=1, base_offset=7)
+    assert made == PartitionProduceResponse(index=1, base_offset=7)
+    assert type(made) is PartitionProduceResponse
+    assert make().record_errors is not make().record_errors
+    with pytest.raises(TypeError):
+        make(offset=7)  # type: ignore[call-arg]
+
+
+def test_messages_without_fields_can_be_made() -> None:
+    assert ListGroupsRequest() == maker(ListGroupsRequest)()
+    assert NoOpRecord() == maker(NoOpRecord)()
 
 
 def test_deep_copies_share_nothing() -> None:
