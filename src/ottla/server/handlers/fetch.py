@@ -7,6 +7,7 @@ Answers hold whole batches: where Kafka may cut the last one at the byte limit, 
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from ottla.core.files import Buffer
@@ -30,6 +31,7 @@ from ottla.protocol.messages.fetch import (
 from ottla.replication.fetch_session import Fetch, SessionPartition
 from ottla.replication.partition import Partition
 from ottla.server.context import Context
+from ottla.server.hosting import hosted
 
 if TYPE_CHECKING:
     from ottla.storage.log import Log
@@ -90,21 +92,28 @@ class _Reading:
 
     def partitions(self) -> list[Partition]:
         """The partitions that a wait is for."""
-        found = (self._find(wanted) for wanted in self.wanted.wanted())
-        return [partition for partition in found if partition is not None]
+        found = []
+        for wanted in self.wanted.wanted():
+            with suppress(KafkaError):
+                found.append(self._partition(wanted))
+        return found
 
-    def _find(self, wanted: SessionPartition) -> Partition | None:
-        topic = wanted.topic
-        if self.ctx.version >= 13:
-            known = self.ctx.node.image.topic_by_id.get(wanted.topic_id)
-            if known is None:
-                return None
-            topic = known.name
-        return self.ctx.node.replicas.find(topic, wanted.partition)
+    def _partition(self, wanted: SessionPartition) -> Partition:
+        node = self.ctx.node
+        if self.ctx.version < 13:
+            return hosted(node, wanted.topic, wanted.partition)
+        topic = node.image.topic_by_id.get(wanted.topic_id)
+        if topic is None:
+            raise UnknownTopicId
+        return hosted(node, topic.name, wanted.partition)
 
     def _read_partition(self, wanted: SessionPartition, left: int) -> PartitionData:
         try:
-            return self._read_log(wanted, left)
+            partition = self._partition(wanted)
+            try:
+                return self._read_log(partition, wanted, left)
+            except OSError as error:
+                raise partition.directory.fail(error) from error
         except KafkaError as error:
             self.must_answer = True
             return PartitionData(
@@ -115,14 +124,9 @@ class _Reading:
                 records=b"",
             )
 
-    def _read_log(self, wanted: SessionPartition, left: int) -> PartitionData:
+    def _read_log(self, partition: Partition, wanted: SessionPartition, left: int) -> PartitionData:
         asked = wanted.asked
         version = self.ctx.version
-        partition = self._find(wanted)
-        if partition is None:
-            if version >= 13 and self.ctx.node.image.topic_by_id.get(wanted.topic_id) is None:
-                raise UnknownTopicId
-            partition = self.ctx.node.replicas.get(wanted.topic, wanted.partition)
         partition.check_leader(asked.current_leader_epoch)
         log = partition.log
         if self.replica_id > CONSUMER and self.replica_id not in partition.isr.replicas:

@@ -36,6 +36,7 @@ from ottla.protocol.messages.produce import (
 )
 from ottla.replication.partition import Partition
 from ottla.server.context import Context, Disconnect
+from ottla.server.hosting import hosted
 from ottla.server.waiting import settled
 
 # Kafka's own tools may repair an internal topic by hand under this client id.
@@ -99,7 +100,7 @@ def _append(
     try:
         if acks not in (-1, 0, 1):
             raise InvalidRequiredAcks
-        partition = ctx.node.replicas.get(topic, data.index)
+        partition = hosted(ctx.node, topic, data.index)
         records = data.records
         if records is None or len(records) < BATCH_HEADER or records[MAGIC] != 2 or ctx.version < 3:
             records = _as_batch(records, ctx.version)
@@ -125,7 +126,7 @@ def _append(
 def _wait_for(
     ctx: Context, partition: Partition, last_offset: int, answer: PartitionProduceResponse, waiting: Waiting
 ) -> None:
-    """acks=all is answered when every in-sync replica has the batch and, if asked to be durable, synced it."""
+    """acks=all is answered when every in-sync replica has the batch; a durable one has synced it."""
     committed = partition.committed(last_offset)
     if committed is not None:
         waiting.append((answer, committed))
