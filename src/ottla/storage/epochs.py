@@ -54,11 +54,15 @@ def format_epochs(entries: list[tuple[int, int]]) -> bytes:
 class Epochs:
     """The leader epochs of one log, in memory and in their file."""
 
-    __slots__ = ("_epochs", "_files", "_offsets", "durable", "latest", "path", "stale", "unsynced")
+    __slots__ = ("_epochs", "_files", "_offsets", "_saved", "durable", "latest", "path", "stale", "unsynced")
 
-    def __init__(self, files: Files, path: str, entries: list[tuple[int, int]]) -> None:
+    def __init__(
+        self, files: Files, path: str, entries: list[tuple[int, int]], saved: bytes | None = None
+    ) -> None:
         self._files = files
         self.path = path
+        # What the file says, None when there is none.
+        self._saved = saved
         self._epochs = [epoch for epoch, _ in entries]
         self._offsets = [offset for _, offset in entries]
         self.latest = self._epochs[-1] if entries else UNDEFINED_EPOCH
@@ -77,8 +81,8 @@ class Epochs:
         try:
             data = Path(path).read_bytes()
         except FileNotFoundError:
-            data = b""
-        return cls(files, path, parse_epochs(data))
+            return cls(files, path, [])
+        return cls(files, path, parse_epochs(data), data)
 
     @classmethod
     def empty(cls, files: Files, directory: str) -> Epochs:
@@ -153,10 +157,14 @@ class Epochs:
 
     def save(self) -> None:
         data = format_epochs(self.entries)
-        if self.durable:
+        if data == self._saved:
+            # Opening a log forgets a leader that wrote nothing, and that leader is often the next one, too.
+            pass
+        elif self.durable:
             write_atomically(self._files, self.path, data)
         else:
             write_file(self._files, self.path + ".tmp", data, sync=False)
             self._files.rename(self.path + ".tmp", self.path)
             self.unsynced = True
+        self._saved = data
         self.stale = False

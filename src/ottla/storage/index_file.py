@@ -8,10 +8,15 @@ rebuilds the indexes of every segment that was not completely synced.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from struct import Struct
+from typing import Final
 
 from ottla.storage.files import write_whole
 from ottla.storage.handles import Handle, Handles
+
+# Entries are searched in blocks of about a page.
+BLOCK_ENTRIES: Final = 512
+Block = tuple[int, list[tuple[int, ...]]]
 
 
 class CorruptIndex(Exception):
@@ -19,31 +24,33 @@ class CorruptIndex(Exception):
 
 
 class IndexFile:
-    """A file of entries of `entry_bytes` each.
+    """A file of entries.
 
     Kafka gives the index of its active segment its full size in advance, filled with zeros, and cuts it when
     the segment is closed. A file that stopped growing because its broker was killed still has them, so the
     number of entries is not simply the size of the file.
     """
 
-    __slots__ = ("_count", "entry_bytes", "handle", "handles")
+    __slots__ = ("_block", "_count", "entry", "handle", "handles")
 
-    def __init__(self, handles: Handles, path: str, entry_bytes: int) -> None:
+    def __init__(self, handles: Handles, path: str, entry: Struct) -> None:
         self.handles = handles
         self.handle = Handle(handles, path)
-        self.entry_bytes = entry_bytes
+        self.entry = entry
         self._count = -1
+        # The entries that were searched last, and the number of the first of them.
+        self._block: Block = 0, []
 
     @property
     def count(self) -> int:
         """How many entries the file has. Raises `CorruptIndex` for a file of an impossible size."""
         if self._count < 0:
             size = os.fstat(self.handle.get()).st_size
-            if size % self.entry_bytes:
+            if size % self.entry.size:
                 raise CorruptIndex(
-                    f"{self.handle.path} has {size} bytes, not a multiple of {self.entry_bytes}"
+                    f"{self.handle.path} has {size} bytes, not a multiple of {self.entry.size}"
                 )
-            self._count = self._without_padding(size // self.entry_bytes)
+            self._count = self._without_padding(size // self.entry.size)
         return self._count
 
     def _without_padding(self, count: int) -> int:
@@ -60,35 +67,65 @@ class IndexFile:
         return low
 
     def _has_entry(self, number: int) -> bool:
-        return any(os.pread(self.handle.get(), self.entry_bytes, number * self.entry_bytes))
+        return any(os.pread(self.handle.get(), self.entry.size, number * self.entry.size))
 
-    def read(self, number: int) -> bytes:
-        entry = os.pread(self.handle.get(), self.entry_bytes, number * self.entry_bytes)
-        if len(entry) != self.entry_bytes:
+    def read(self, number: int) -> tuple[int, ...]:
+        """The entry of that number, counted from 0."""
+        first, entries = self._block
+        if first <= number < first + len(entries):
+            return entries[number - first]
+        data = os.pread(self.handle.get(), self.entry.size, number * self.entry.size)
+        if len(data) != self.entry.size:
             raise CorruptIndex(f"{self.handle.path} ends before entry {number}")
-        return entry
+        return self.entry.unpack(data)
 
     def read_all(self) -> bytes:
-        return os.pread(self.handle.get(), self.count * self.entry_bytes, 0)
+        return os.pread(self.handle.get(), self.count * self.entry.size, 0)
 
-    def last_where(self, matches: Callable[[bytes], bool]) -> int:
-        """The number of the last entry that matches, -1 if none. Those that match come first."""
-        low, high = 0, self.count
+    def last_up_to(self, column: int, bound: int) -> int:
+        """The number of the last entry with at most `bound` in a column, -1 if none; the column ascends."""
+        count = self.count
+        first, entries = self._block
+        if not (
+            entries
+            and (first == 0 or entries[0][column] <= bound)
+            and (first + len(entries) == count or entries[-1][column] > bound)
+        ):
+            first, entries = self._load_block(column, bound)
+        low, high = 0, len(entries)
         while low < high:
             middle = (low + high) // 2
-            if matches(self.read(middle)):
+            if entries[middle][column] <= bound:
                 low = middle + 1
             else:
                 high = middle
-        return low - 1
+        return first + low - 1
+
+    def _load_block(self, column: int, bound: int) -> Block:
+        """Find and keep the block that a search ends in: one reader asks for the same block many times."""
+        low, high = 0, (self.count + BLOCK_ENTRIES - 1) // BLOCK_ENTRIES
+        while high - low > 1:
+            middle = (low + high) // 2
+            if self.read(middle * BLOCK_ENTRIES)[column] <= bound:
+                low = middle
+            else:
+                high = middle
+        first = low * BLOCK_ENTRIES
+        # One more than a block, to see that the block after it is not needed.
+        length = min(BLOCK_ENTRIES + 1, self.count - first) * self.entry.size
+        data = os.pread(self.handle.get(), length, first * self.entry.size)
+        if len(data) != length:
+            raise CorruptIndex(f"{self.handle.path} ends within {length} bytes after entry {first}")
+        self._block = first, list(self.entry.iter_unpack(data))
+        return self._block
 
     def append(self, entries: bytes) -> None:
         count = self.count
         fd = self.handle.get()
-        if os.fstat(fd).st_size != count * self.entry_bytes:
-            self.handles.files.ftruncate(fd, count * self.entry_bytes)
+        if os.fstat(fd).st_size != count * self.entry.size:
+            self.handles.files.ftruncate(fd, count * self.entry.size)
         write_whole(self.handles.files, fd, entries)
-        self._count = count + len(entries) // self.entry_bytes
+        self._count = count + len(entries) // self.entry.size
 
     def create(self) -> None:
         """Make the file, or make it empty."""
@@ -96,15 +133,17 @@ class IndexFile:
         if os.fstat(fd).st_size:
             self.handles.files.ftruncate(fd, 0)
         self._count = 0
+        self._block = 0, []
 
     def truncate(self, count: int) -> None:
         if count < self.count:
-            self.handles.files.ftruncate(self.handle.get(), count * self.entry_bytes)
+            self.handles.files.ftruncate(self.handle.get(), count * self.entry.size)
             self._count = count
+            self._block = 0, []
 
     def trim(self) -> None:
         """Cut off padding."""
-        size = self.count * self.entry_bytes
+        size = self.count * self.entry.size
         fd = self.handle.get()
         if os.fstat(fd).st_size != size:
             self.handles.files.ftruncate(fd, size)

@@ -22,7 +22,7 @@ class OffsetIndex:
     __slots__ = ("base_offset", "file", "offsets", "positions")
 
     def __init__(self, handles: Handles, path: str, base_offset: int) -> None:
-        self.file = IndexFile(handles, path, ENTRY.size)
+        self.file = IndexFile(handles, path, ENTRY)
         self.base_offset = base_offset
         # The entries that are not in the file yet.
         self.offsets: list[int] = []
@@ -51,15 +51,14 @@ class OffsetIndex:
         if self.offsets and self.offsets[0] <= offset:
             at = bisect_right(self.offsets, offset) - 1
             return self.offsets[at], self.positions[at]
-        relative = offset - self.base_offset
-        return self._entry(self.file.last_where(lambda entry: ENTRY.unpack(entry)[0] <= relative))
+        return self._entry(self.file.last_up_to(0, offset - self.base_offset))
 
     def floor_position(self, position: int) -> tuple[int, int]:
         """The last entry (offset, position) whose batch does not start after `position`."""
         if self.positions and self.positions[0] <= position:
             at = bisect_right(self.positions, position) - 1
             return self.offsets[at], self.positions[at]
-        return self._entry(self.file.last_where(lambda entry: ENTRY.unpack(entry)[1] <= position))
+        return self._entry(self.file.last_up_to(1, position))
 
     def last(self) -> tuple[int, int]:
         """The last entry (offset, position); position 0 when there is none."""
@@ -70,7 +69,7 @@ class OffsetIndex:
     def _entry(self, number: int) -> tuple[int, int]:
         if number < 0:
             return self.base_offset, 0
-        relative, position = ENTRY.unpack(self.file.read(number))
+        relative, position = self.file.read(number)
         return self.base_offset + relative, position
 
     def entries(self) -> list[tuple[int, int]]:
@@ -81,8 +80,7 @@ class OffsetIndex:
     def truncate(self, end_offset: int) -> None:
         """Forget the batches that end at or after `end_offset`."""
         self.write()
-        relative = end_offset - self.base_offset
-        self.file.truncate(self.file.last_where(lambda entry: ENTRY.unpack(entry)[0] < relative) + 1)
+        self.file.truncate(self.file.last_up_to(0, end_offset - self.base_offset - 1) + 1)
 
     def clear(self) -> None:
         self.offsets.clear()

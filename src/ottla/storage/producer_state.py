@@ -137,12 +137,12 @@ class Producers:
             return None
         if epoch == producer.epoch:
             if sequenced:
-                # The newest first: when a client resends, it is most often its last batch.
-                for batch in reversed(producer.batches):
-                    if batch[0] == first_sequence and batch[1] == last_sequence:
-                        return batch
-                last = producer.last_sequence
+                batches = producer.batches
+                last = batches[-1][1] if batches else NO_SEQUENCE
                 if first_sequence != (last + 1 if last != LAST_SEQUENCE else 0):
+                    for batch in batches:
+                        if batch[0] == first_sequence and batch[1] == last_sequence:
+                            return batch
                     raise OutOfOrderSequenceNumber(
                         f"producer {producer_id} sent sequence {first_sequence} after {last}"
                     )
@@ -182,9 +182,9 @@ class Producers:
             batches.clear()
         elif len(batches) >= BATCHES_REMEMBERED:
             del batches[0]
-        batches.append(
-            AppendedBatch(first_sequence, last_sequence, last_offset, last_offset - first_offset, timestamp)
-        )
+        # Half the price of calling the class, for every batch of an idempotent producer.
+        batch = (first_sequence, last_sequence, last_offset, last_offset - first_offset, timestamp)
+        batches.append(tuple.__new__(AppendedBatch, batch))
         producer.timestamp = timestamp
         if transactional and producer.transaction_first_offset == NO_OFFSET:
             producer.transaction_first_offset = first_offset

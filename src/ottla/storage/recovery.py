@@ -106,7 +106,9 @@ class Loader:
         end_offset = start_offset
         if self.segments:
             if not clean_shutdown:
-                first_checked = max(0, bisect_right(bases, recovery_point) - 1)
+                # The segment of the last synced record is checked too, though its records are safe: it may
+                # have been the active one, whose indexes a flush leaves out.
+                first_checked = max(0, bisect_right(bases, recovery_point - 1) - 1)
                 producers, end_offset = self.recover(first_checked)
             else:
                 try:
@@ -131,8 +133,6 @@ class Loader:
         self.epochs.truncate_to(end_offset)
         self.epochs.start_from(start_offset)
         self.epochs.durable = recovery_point > 0
-        if self.epochs.stale:
-            self.epochs.save()
         if producers is None:
             delete_snapshots(self.files, self.directory, after=end_offset)
             producers = self._producers_at(

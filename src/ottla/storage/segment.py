@@ -31,6 +31,8 @@ DELETED: Final = ".deleted"
 SUFFIXES: Final = (LOG, INDEX, TIME_INDEX, TRANSACTION_INDEX)
 
 MOST_RECENT: Final = 1024
+MOST_BOOKMARKS: Final = 16
+UNKNOWN: Final = NO_TIMESTAMP - 1
 GREATEST_RELATIVE_OFFSET: Final = 0x7FFFFFFF
 
 
@@ -49,6 +51,7 @@ class TimestampOffset(NamedTuple):
 
 class Segment:
     __slots__ = (
+        "_bookmarks",
         "_first_timestamp",
         "_recent_offsets",
         "_recent_positions",
@@ -56,6 +59,7 @@ class Segment:
         "bytes_since_index",
         "created_ms",
         "directory",
+        "end_timestamp",
         "entries_left",
         "jitter_ms",
         "log",
@@ -76,6 +80,8 @@ class Segment:
         self.time_index = TimeIndex(handles, self.path(TIME_INDEX), base_offset)
         self.transaction_index = TransactionIndex(handles, self.path(TRANSACTION_INDEX), base_offset)
         self.bytes_since_index = 0
+        # A batch with a timestamp above this begins a new segment; UNKNOWN when it takes a closer look.
+        self.end_timestamp = UNKNOWN
         # How many entries the indexes still have room for.
         self.entries_left = 0
         # The greatest timestamp and the last offset of the batch that has it; None until the index was read.
@@ -86,6 +92,8 @@ class Segment:
         # Last offsets and positions of the batches at the end of the file, without a gap.
         self._recent_offsets: list[int] = []
         self._recent_positions: list[int] = []
+        # Base offsets and positions of batches where readers stopped.
+        self._bookmarks: dict[int, int] = {}
 
     def __repr__(self) -> str:
         return f"Segment({self.base_offset}, {self.log.size} bytes)"
@@ -234,6 +242,9 @@ class Segment:
         if recent and offset >= recent[0]:
             at = bisect_left(recent, offset)
             return self._recent_positions[at] if at < len(recent) else self.log.size
+        bookmark = self._bookmarks.get(offset)
+        if bookmark is not None:
+            return bookmark
         for batch in self._walk_from(offset):
             if batch.last_offset >= offset:
                 return batch.position
@@ -273,12 +284,19 @@ class Segment:
         except CorruptIndex:
             self.rebuild_indexes()
             walk = self.log.walk(self.offset_index.floor_position(position)[1])
-        boundary = 0
+        boundary, offset = 0, self.base_offset
         for batch in walk:
             if batch.position > position:
                 break
-            boundary = batch.position
+            boundary, offset = batch.position, batch.base_offset
+        # The reader that stops here comes back for what follows.
+        self._remember(offset, boundary)
         return boundary
+
+    def _remember(self, offset: int, position: int) -> None:
+        if len(self._bookmarks) >= MOST_BOOKMARKS:
+            del self._bookmarks[next(iter(self._bookmarks))]
+        self._bookmarks[offset] = position
 
     def read(self, offset: int, max_bytes: int, end_position: int, min_one_batch: bool) -> Buffer | None:
         """Whole batches from the one with `offset` to `end_position`; None if all end before `offset`.
@@ -372,10 +390,12 @@ class Segment:
         self.time_index.truncate(offset)
         self.transaction_index.truncate(offset)
         self.log.truncate(position)
+        self._bookmarks.clear()
         kept = bisect_left(self._recent_positions, position)
         del self._recent_offsets[kept:], self._recent_positions[kept:]
         if not position:
             self._first_timestamp = None
+            self.end_timestamp = UNKNOWN
         self.bytes_since_index = 0
         # Of what is left the index knows the greatest timestamp up to its last entry.
         self.max_timestamp, self.max_timestamp_offset = self.time_index.last()

@@ -23,7 +23,7 @@ class TimeIndex:
     __slots__ = ("base_offset", "file", "last_timestamp", "waiting")
 
     def __init__(self, handles: Handles, path: str, base_offset: int) -> None:
-        self.file = IndexFile(handles, path, ENTRY.size)
+        self.file = IndexFile(handles, path, ENTRY)
         self.base_offset = base_offset
         self.waiting: list[tuple[int, int]] = []
         # Of the last entry, None until the file was looked at.
@@ -61,12 +61,12 @@ class TimeIndex:
         for entry in reversed(self.waiting):
             if entry[0] <= timestamp:
                 return entry
-        return self._entry(self.file.last_where(lambda entry: ENTRY.unpack(entry)[0] <= timestamp))
+        return self._entry(self.file.last_up_to(0, timestamp))
 
     def _entry(self, number: int) -> tuple[int, int]:
         if number < 0:
             return NO_TIMESTAMP, self.base_offset
-        timestamp, relative = ENTRY.unpack(self.file.read(number))
+        timestamp, relative = self.file.read(number)
         return timestamp, self.base_offset + relative
 
     def entries(self) -> list[tuple[int, int]]:
@@ -77,8 +77,7 @@ class TimeIndex:
     def truncate(self, end_offset: int) -> None:
         """Forget entries of batches that end at or after `end_offset`."""
         self.write()
-        relative = end_offset - self.base_offset
-        self.file.truncate(self.file.last_where(lambda entry: ENTRY.unpack(entry)[1] < relative) + 1)
+        self.file.truncate(self.file.last_up_to(1, end_offset - self.base_offset - 1) + 1)
         self.last_timestamp = None
 
     def clear(self) -> None:

@@ -30,7 +30,7 @@ class TransactionIndex:
     __slots__ = ("_entries", "base_offset", "file")
 
     def __init__(self, handles: Handles, path: str, base_offset: int) -> None:
-        self.file = IndexFile(handles, path, ENTRY.size)
+        self.file = IndexFile(handles, path, ENTRY)
         self.base_offset = base_offset
         # None until the file was looked at.
         self._entries: list[AbortedEntry] | None = None

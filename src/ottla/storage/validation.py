@@ -7,7 +7,7 @@ concern single records say which. The work per record is one call into the kerne
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from crc32c import crc32c
 
@@ -22,6 +22,7 @@ from ottla.protocol.batch import (
     TRANSACTIONAL,
 )
 from ottla.protocol.errors import CorruptMessage, InvalidRecord, InvalidTimestamp, KafkaError, MessageTooLarge
+from ottla.protocol.kernel import COMPRESSED, TRUNCATED, check_batch
 
 if TYPE_CHECKING:
     from ottla.config.topic import TopicSettings
@@ -62,17 +63,9 @@ class Rules:
         }
 
 
-class Checked(NamedTuple):
-    """A batch that may be appended once its producer was checked. `batch` can be written to."""
-
-    batch: memoryview
-    size: int
-    attributes: int
-    last_offset_delta: int
-    max_timestamp: int
-    producer_id: int
-    producer_epoch: int
-    base_sequence: int
+# A batch that can be written to, its size, then of its header: attributes, last offset delta, max timestamp,
+# producer id, producer epoch, base sequence. A plain tuple, as one is made for every produce request.
+Checked = tuple[memoryview, int, int, int, int, int, int, int]
 
 
 def check_client_batch(records: memoryview, rules: Rules, now_ms: int) -> Checked:
@@ -101,9 +94,9 @@ def check_client_batch(records: memoryview, rules: Rules, now_ms: int) -> Checke
         _,
         null_key,
         sequential,
-    ) = kernel.check_batch(records)
+    ) = check_batch(records)
     size = len(records)
-    if fault >= kernel.TRUNCATED or batch_length + 12 != size:
+    if fault >= TRUNCATED or batch_length + 12 != size:
         raise _not_one_batch(records, fault)
     if base_offset:
         raise InvalidRecord(f"the base offset of a batch must be 0, but it is {base_offset}")
@@ -120,7 +113,7 @@ def check_client_batch(records: memoryview, rules: Rules, now_ms: int) -> Checke
     if producer_id >= 0 and base_sequence < 0:
         raise InvalidRecord(f"sequence number {base_sequence} in a batch of producer {producer_id}")
     section: memoryview | None = None
-    if fault == kernel.COMPRESSED:
+    if fault == COMPRESSED:
         section = memoryview(
             compression.decompress(attributes & CODEC_MASK, records[HEADER_SIZE:], DECOMPRESSED_BYTES)
         )
@@ -134,17 +127,15 @@ def check_client_batch(records: memoryview, rules: Rules, now_ms: int) -> Checke
     if append_time_claimed:
         # The records of such a batch have the max timestamp of the header, whatever their own bytes say.
         earliest = latest = max_timestamp
-    if (
-        (rules.keys_required and null_key >= 0)
-        or (append_time_claimed and (rules.log_append_time or max_timestamp == NO_TIMESTAMP))
-        or (
-            not rules.log_append_time
-            and (
-                latest - now_ms > rules.timestamp_after_max_ms
-                or (earliest != NO_TIMESTAMP and now_ms - earliest > rules.timestamp_before_max_ms)
-            )
+    if rules.log_append_time:
+        refused = append_time_claimed
+    else:
+        refused = (
+            latest - now_ms > rules.timestamp_after_max_ms
+            or (earliest != NO_TIMESTAMP and now_ms - earliest > rules.timestamp_before_max_ms)
+            or (append_time_claimed and max_timestamp == NO_TIMESTAMP)
         )
-    ):
+    if refused or (null_key >= 0 and rules.keys_required):
         raise _refused(records[HEADER_SIZE:] if section is None else section, records, rules, now_ms)
 
     if not sequential or (rules.codec is not None and rules.codec != attributes & CODEC_MASK):
@@ -163,7 +154,7 @@ def check_client_batch(records: memoryview, rules: Rules, now_ms: int) -> Checke
         batches.set_max_timestamp(records, latest)
         attributes &= ~LOG_APPEND_TIME
         max_timestamp = latest
-    return Checked(
+    return (
         records,
         size,
         attributes,
