@@ -233,7 +233,7 @@ def maker(cls: type[T]) -> type[T]:
 
 
 def _compile(cls: type[Struct], first: str, around: tuple[str, ...]) -> Any:
-    """A function that takes each field by keyword and fills `self`, with what is `around` before and after."""
+    """A function that takes each field by keyword and fills `self`; `around` comes before and after that."""
     scope: dict[str, Any] = {"unset": object(), "new": cls.__new__, "cls": cls}
     parameters, lines = [], []
     for name, declared in cls.__declared__.items():
