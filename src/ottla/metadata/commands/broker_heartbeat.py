@@ -48,6 +48,9 @@ def broker_heartbeat(state: ControllerState, request: BrokerHeartbeatRequest, co
         else:
             records = fence(state, broker)
     records += _directories(state, broker, request)
+    if after is BrokerState.SHUTDOWN_NOW:
+        # It has said goodbye: its successor need not wait until the session is over.
+        state.sessions.end(broker.id)
     return Decision(
         records,
         BrokerHeartbeatResponse(
@@ -99,8 +102,10 @@ def _next(
         if request.want_shut_down:
             return BrokerState.SHUTDOWN_NOW
         # A broker may serve once it has seen itself registered: then it has read all that came before.
+        # One that was on its way out has to register again: there is no record that would call it back.
         caught_up = request.current_metadata_offset >= broker.offset
-        return BrokerState.UNFENCED if caught_up and not request.want_fence else BrokerState.FENCED
+        may_serve = caught_up and not request.want_fence and not broker.in_controlled_shutdown
+        return BrokerState.UNFENCED if may_serve else BrokerState.FENCED
     if before is BrokerState.UNFENCED:
         if request.want_fence:
             return BrokerState.SHUTDOWN_NOW if request.want_shut_down else BrokerState.FENCED
