@@ -304,5 +304,6 @@ def test_a_broker_that_left_comes_back_by_registering_again(cluster: Any) -> Non
     cluster.heartbeat(1, want_shut_down=True)
     cluster.crash(1)
     assert cluster.heartbeat(1).is_fenced
+    cluster.now_ms += 9_001
     cluster.start(1)
     assert cluster.image.is_active(1)
