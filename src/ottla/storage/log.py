@@ -11,9 +11,7 @@ directory offline, and every later call answers KafkaStorageError.
 from __future__ import annotations
 
 import random
-from bisect import bisect_right
-from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import Enum
 from pathlib import Path
 from struct import Struct
@@ -34,20 +32,14 @@ from ottla.protocol.errors import (
     RecordListTooLarge,
 )
 from ottla.storage.batch_file import FileBatch
-from ottla.storage.cleaning import Retention, SegmentSummary, plan_retention
+from ottla.storage.cleaning import Retention, plan_retention
 from ottla.storage.flush import Flush
 from ottla.storage.handles import Handles, shared_handles
 from ottla.storage.producer_state import LAST_SEQUENCE, Producers
 from ottla.storage.recovery import Loaded, Loader
 from ottla.storage.replay import replay
-from ottla.storage.segment import (
-    DELETED,
-    GREATEST_RELATIVE_OFFSET,
-    SNAPSHOT,
-    UNKNOWN,
-    Segment,
-    TimestampOffset,
-)
+from ottla.storage.segment import GREATEST_RELATIVE_OFFSET, Segment, TimestampOffset
+from ottla.storage.segments import Segments
 from ottla.storage.snapshots import delete_snapshots, producers_at, snapshots, take_snapshot
 from ottla.storage.transaction_index import AbortedEntry
 from ottla.storage.validation import Rules, check_client_batch
@@ -115,9 +107,7 @@ class Log:
         self.topic_id = topic_id
         self.handles = handles
         self.files = handles.files
-        self.segments = loaded.segments
-        self._bases = [segment.base_offset for segment in loaded.segments]
-        self.active = loaded.segments[-1]
+        self.segments = Segments(handles, directory, loaded.segments, loaded.unsynced, jitter, settings)
         self.epochs = loaded.epochs
         self.producers = loaded.producers
         self.start_offset = loaded.start_offset
@@ -127,17 +117,13 @@ class Log:
         self.producer_id_expiration_ms = producer_id_expiration_ms
         # Whether a write or a sync has failed; there is no way back.
         self.failed = False
-        # Files that were renamed for deletion, and when they are due.
-        self.doomed: deque[tuple[int, str]] = deque()
-        self._jitter = jitter
         self._snapshot_offset = loaded.snapshot_offset
         self._truncations = 0
-        # What the next flush has to sync beside the active segment.
-        self._unsynced_segments = loaded.unsynced
+        # What the next flush has to sync beside segments.
         self._unsynced_paths: list[str] = []
         self._unsynced_directories: set[str] = set()
-        self._set_settings(settings)
-        self.active.activate(settings.segment_index_bytes)
+        self._settings = settings
+        self._rules = Rules(settings)
 
     @classmethod
     def open(
@@ -203,23 +189,14 @@ class Log:
 
     @settings.setter
     def settings(self, settings: TopicSettings) -> None:
-        self._set_settings(settings)
-        self.active.count_entries_left(settings.segment_index_bytes)
-        self.active.end_timestamp = UNKNOWN
-
-    def _set_settings(self, settings: TopicSettings) -> None:
         self._settings = settings
         self._rules = Rules(settings)
-        self._segment_bytes = settings.segment_bytes
-        self._index_interval_bytes = settings.index_interval_bytes
-        self._segment_ms = settings.segment_ms
-        if "compact" in settings.cleanup_policy:
-            self._segment_ms = min(self._segment_ms, settings.max_compaction_lag_ms)
+        self.segments.configure(settings)
 
     @property
     def size(self) -> int:
         """Bytes of batches."""
-        return sum(segment.size for segment in self.segments)
+        return self.segments.size
 
     @property
     def segment_count(self) -> int:
@@ -291,18 +268,23 @@ class Log:
                 return Appended(original.first_offset, original.last_offset, original.timestamp, True)
         base_offset = self.end_offset
         last_offset = base_offset + last_offset_delta
-        active = self.active
+        segments = self.segments
+        active = segments.active
         if (
-            active.log.size + size > self._segment_bytes
+            active.log.size + size > segments.max_bytes
             or max_timestamp > active.end_timestamp
             or active.entries_left <= 0
             or last_offset - active.base_offset > GREATEST_RELATIVE_OFFSET
-        ) and self._is_roll_due(active, size, last_offset, max_timestamp, now_ms):
+        ) and segments.is_roll_due(size, last_offset, max_timestamp, now_ms):
             active = self._roll(base_offset, now_ms)
         if leader_epoch > self.epochs.latest:
             self._assign_epoch(leader_epoch, base_offset)
         _ASSIGN(batch, 0, base_offset, size - LOG_OVERHEAD, leader_epoch)
-        active.append(batch, size, last_offset, max_timestamp, self._index_interval_bytes)
+        try:
+            active.append(batch, size, last_offset, max_timestamp, segments.index_interval_bytes)
+        except OSError:
+            self.failed = True
+            raise
         if producer_id >= 0:
             self.producers.apply(
                 producer_id,
@@ -346,7 +328,7 @@ class Log:
     ) -> None:
         if origin is Origin.COORDINATOR and header.size > self._rules.max_message_bytes:
             raise MessageTooLarge(f"a batch of {header.size} bytes is larger than max.message.bytes")
-        if header.size > self._segment_bytes:
+        if header.size > self.segments.max_bytes:
             raise RecordListTooLarge
         if header.producer_id < 0:
             return
@@ -394,12 +376,22 @@ class Log:
 
     def _add(self, place: FileBatch, batch: memoryview, now_ms: int) -> None:
         """Add a batch that has its offsets and was checked."""
-        active = self.active
-        if self._is_roll_due(active, place.size, place.last_offset, place.max_timestamp, now_ms):
+        active = self.segments.active
+        if self.segments.is_roll_due(place.size, place.last_offset, place.max_timestamp, now_ms):
             active = self._roll(place.base_offset, now_ms)
         if place.leader_epoch > self.epochs.latest:
             self._assign_epoch(place.leader_epoch, place.base_offset)
-        active.append(batch, place.size, place.last_offset, place.max_timestamp, self._index_interval_bytes)
+        try:
+            active.append(
+                batch,
+                place.size,
+                place.last_offset,
+                place.max_timestamp,
+                self.segments.index_interval_bytes,
+            )
+        except OSError:
+            self.failed = True
+            raise
         self.end_offset = place.last_offset + 1
         if place.producer_id >= 0:
             completed = replay(self.producers, place, lambda: batch)
@@ -425,7 +417,7 @@ class Log:
 
     def write(self) -> None:
         """Hand every pending batch to the kernel."""
-        log = self.active.log
+        log = self.segments.active.log
         if log.pending:
             if self.failed:
                 raise KafkaStorageError
@@ -437,55 +429,23 @@ class Log:
 
     # Roll
 
-    def _is_roll_due(
-        self, active: Segment, size: int, last_offset: int, max_timestamp: int, now_ms: int
-    ) -> bool:
-        """Whether a batch begins a new segment, before it is appended. Time is that of the records."""
-        active_size = active.log.size
-        if active_size + size > self._segment_bytes:
-            if size > self._segment_bytes:
-                raise RecordListTooLarge(f"a batch of {size} bytes is larger than segment.bytes")
-            return True
-        if last_offset - active.base_offset > GREATEST_RELATIVE_OFFSET:
-            return True
-        if active.entries_left <= 0:
-            active.count_entries_left(self._settings.segment_index_bytes)
-            if active.entries_left <= 0:
-                return True
-        if not active_size:
-            return False
-        longest_ms = self._segment_ms - active.jitter_ms
-        first_timestamp = active.first_timestamp()
-        if first_timestamp < 0:
-            return now_ms - active.created_ms > longest_ms
-        active.end_timestamp = first_timestamp + longest_ms
-        return max_timestamp > active.end_timestamp
-
     def roll(self, now_ms: int) -> None:
         """Begin a new segment at the end of the log, unless the active one is empty."""
-        if self.active.size:
+        if self.segments.active.size:
             self._roll(self.end_offset, now_ms)
 
     def _roll(self, base_offset: int, now_ms: int) -> Segment:
-        active = self.active
+        active = self.segments.active
         if active.size == 0 and active.base_offset == base_offset:
             return active
         self.write()
         try:
-            active.deactivate()
             self._take_snapshot(base_offset)
-            segment = Segment.create(self.handles, self.directory, base_offset, now_ms)
+            segment = self.segments.roll(base_offset, now_ms)
         except OSError:
             self.failed = True
             raise
-        segment.activate(self._settings.segment_index_bytes)
-        if bound := min(self._settings.segment_jitter_ms, self._settings.segment_ms):
-            segment.jitter_ms = self._jitter(bound)
-        self._unsynced_segments.append(active)
         self._unsynced_directories.add(self.directory)
-        self.segments.append(segment)
-        self._bases.append(base_offset)
-        self.active = segment
         return segment
 
     def _take_snapshot(self, offset: int) -> None:
@@ -503,8 +463,7 @@ class Log:
         At most `max_bytes`, unless the first batch alone is larger and `min_one_batch`; empty if there are
         none. Large results are views of the file that stay good. Raises OffsetOutOfRange.
         """
-        active = self.active
-        if active.log.pending:
+        if self.segments.active.log.pending:
             self.write()
         log_end = self.end_offset
         if offset < self.start_offset or offset > log_end:
@@ -513,54 +472,33 @@ class Log:
             end_offset = log_end
         if offset >= end_offset:
             return b""
-        if offset >= active.base_offset:
-            end_position = active.log.size if end_offset == log_end else active.position_of(end_offset)
-            return active.read(offset, max_bytes, end_position, min_one_batch) or b""
-        for number in range(bisect_right(self._bases, offset) - 1, len(self.segments)):
-            segment = self.segments[number]
-            segment_end = log_end if segment is active else self._bases[number + 1]
-            end_position = segment.size if end_offset >= segment_end else segment.position_of(end_offset)
-            # A segment may have nothing at `offset` where compaction has emptied its end.
-            data = segment.read(offset, max_bytes, end_position, min_one_batch)
-            if data is not None:
-                return data
-        return b""
+        return self.segments.read(offset, max_bytes, end_offset, log_end, min_one_batch)
 
     def aborted_transactions(self, start_offset: int, end_offset: int) -> list[AbortedTransaction]:
         """The aborted transactions that have records in the range, for a reader of committed records."""
-        found = []
-        for number in range(max(0, bisect_right(self._bases, start_offset) - 1), len(self.segments)):
-            for entry in self.segments[number].transaction_index.entries():
-                if entry.last_offset >= start_offset and entry.first_offset < end_offset:
-                    found.append(AbortedTransaction(entry.producer_id, entry.first_offset))
-                if entry.last_stable_offset >= end_offset:
-                    # All transactions that were open below the end are over by then.
-                    return found
-        return found
+        return [
+            AbortedTransaction(entry.producer_id, entry.first_offset)
+            for entry in self.segments.aborted(start_offset, end_offset)
+        ]
 
     def offset_for_timestamp(self, timestamp: int, end_offset: int) -> TimestampOffset | None:
         """The first record below `end_offset` that is not before `timestamp`."""
         self.write()
-        for segment in self.segments:
-            if segment.greatest_timestamp()[0] >= timestamp:
-                found = segment.offset_for_timestamp(timestamp, self.start_offset)
-                if found is not None:
-                    return found if found.offset < end_offset else None
-        return None
+        found = self.segments.offset_for_timestamp(timestamp, self.start_offset)
+        return found if found is not None and found.offset < end_offset else None
 
     def max_timestamp(self) -> TimestampOffset | None:
         """The first record that has the greatest timestamp of the log."""
         self.write()
-        segment = max(self.segments, key=lambda segment: segment.greatest_timestamp()[0])
-        timestamp, _ = segment.greatest_timestamp()
-        return segment.offset_for_timestamp(timestamp, self.start_offset) if timestamp >= 0 else None
+        timestamp = self.segments.greatest_timestamp()
+        return self.segments.offset_for_timestamp(timestamp, self.start_offset) if timestamp >= 0 else None
 
     # Flush
 
     @property
     def needs_flush(self) -> bool:
         """Whether a segment is complete and not synced: it should be soon, even if nobody waits for it."""
-        return bool(self._unsynced_segments)
+        return bool(self.segments.unsynced)
 
     def flush_begin(self) -> Flush | None:
         """Begin to make durable what was appended so far, None if it is. Then `sync`, then `flush_done`."""
@@ -574,13 +512,12 @@ class Log:
             paths.append(self.epochs.path)
             self._unsynced_directories.add(self.directory)
             self.epochs.unsynced = False
-        segments, self._unsynced_segments = self._unsynced_segments, []
+        handles = self.segments.take_unsynced()
         directories, self._unsynced_directories = self._unsynced_directories, set()
-        if self.recovery_point == self.end_offset and not (segments or paths or directories):
+        if self.recovery_point == self.end_offset and not (handles or paths or directories):
             return None
-        handles = [handle for segment in segments for handle in segment.written_handles()]
         # The indexes of the active segment are not synced: a recovery would rebuild them anyway.
-        handles.append(self.active.log.handle)
+        handles.append(self.segments.active.log.handle)
         return Flush(
             self.files,
             end_offset=self.end_offset,
@@ -633,10 +570,13 @@ class Log:
             self.epochs.start_from(before_offset)
 
     def truncate_to(self, offset: int) -> None:
-        """Drop every batch that ends at or after `offset`: a follower's log has to become its leader's."""
+        """Drop every batch that ends at or after `offset`: a follower's log has to become its leader's.
+
+        The recovery point may move back; its checkpoint should be written before the log is appended to.
+        """
         if offset >= self.end_offset:
             return
-        if offset < self._bases[0]:
+        if offset < self.segments.start_offset:
             self.truncate_fully(offset)
             return
         self.write()
@@ -648,28 +588,16 @@ class Log:
         self.recovery_point = min(self.recovery_point, self.end_offset)
 
     def _truncate_segments(self, offset: int) -> None:
-        kept = bisect_right(self._bases, offset)
-        # The last first: a crash in between leaves a log without a gap.
-        for segment in reversed(self.segments[kept:]):
-            segment.delete()
-        self._unsynced_segments = [
-            s for s in self._unsynced_segments if s.base_offset < self._bases[kept - 1]
-        ]
-        del self.segments[kept:], self._bases[kept:]
-        self._unsynced_directories.add(self.directory)
-        self.active = self.segments[-1]
-        dropped = self.active.truncate_to(offset)
-        self.end_offset = offset if dropped is None else min(offset, dropped)
-        self.active.activate(self._settings.segment_index_bytes)
+        self.end_offset = self.segments.truncate_to(offset)
         self._reload_producers()
 
     def _reload_producers(self) -> None:
         """The producers as of the end of the log, which has moved back."""
         delete_snapshots(self.files, self.directory, after=self.end_offset)
         self.producers = producers_at(
-            self.files, self.directory, self.segments, self.end_offset, now_ms=0, expiration_ms=1
+            self.files, self.directory, list(self.segments), self.end_offset, now_ms=0, expiration_ms=1
         )
-        self._snapshot_offset = max(snapshots(self.directory), default=self._bases[0])
+        self._snapshot_offset = max(snapshots(self.directory), default=self.segments.start_offset)
 
     def truncate_fully(self, start_offset: int) -> None:
         """Drop everything and begin again at `start_offset`."""
@@ -682,18 +610,9 @@ class Log:
         self.recovery_point = min(self.recovery_point, start_offset)
 
     def _replace_segments(self, start_offset: int) -> None:
-        for segment in reversed(self.segments):
-            segment.delete()
         delete_snapshots(self.files, self.directory, after=-1)
+        self.segments.replace(start_offset)
         self._snapshot_offset = start_offset
-        self._unsynced_segments = []
-        self._unsynced_directories.add(self.directory)
-        # Kafka gives the new segment the time of now; it has none of its own until it has records.
-        created_ms = self.active.created_ms
-        self.active = Segment.create(self.handles, self.directory, start_offset, created_ms)
-        self.active.activate(self._settings.segment_index_bytes)
-        self.segments = [self.active]
-        self._bases = [start_offset]
 
     def enforce_retention(self, now_ms: int) -> int:
         """Delete the segments that are too old, too many, or before the start of the log; how many.
@@ -703,13 +622,9 @@ class Log:
         """
         if self.failed:
             raise KafkaStorageError
-        ends = [*self._bases[1:], self.end_offset]
         settings = self._settings
         count = plan_retention(
-            [
-                SegmentSummary(segment.base_offset, end, segment.size, segment.retention_timestamp())
-                for segment, end in zip(self.segments, ends, strict=True)
-            ],
+            self.segments.summaries(self.end_offset),
             Retention("delete" in settings.cleanup_policy, settings.retention_bytes, settings.retention_ms),
             start_offset=self.start_offset,
             high_watermark=self.high_watermark,
@@ -722,30 +637,24 @@ class Log:
         return count
 
     def _doom(self, count: int, due_ms: int) -> None:
-        """Rename the files of the first segments."""
-        doomed, self.segments = self.segments[:count], self.segments[count:]
-        del self._bases[:count]
-        self._unsynced_segments = [s for s in self._unsynced_segments if s not in doomed]
+        self.segments.doom(count, due_ms)
         self._unsynced_directories.add(self.directory)
-        if self._bases[0] > self.start_offset:
-            self.start_offset = self._bases[0]
+        if self.segments.start_offset > self.start_offset:
+            self.start_offset = self.segments.start_offset
             self.epochs.start_from(self.start_offset)
-        for segment in doomed:
-            self.doomed.extend((due_ms, path) for path in segment.doom())
-            snapshot = segment.path(SNAPSHOT)
-            if Path(snapshot).exists():
-                self.files.rename(snapshot, snapshot + DELETED)
-                self.doomed.append((due_ms, snapshot + DELETED))
+
+    @property
+    def doomed(self) -> Sequence[tuple[int, str]]:
+        """Files that were renamed for deletion, and when they are due."""
+        return self.segments.doomed
 
     def reap(self, now_ms: int) -> int:
         """Remove the files of deleted segments that are due; how many."""
-        count = 0
-        while self.doomed and self.doomed[0][0] <= now_ms:
-            path = self.doomed.popleft()[1]
-            if Path(path).exists():
-                self._guarded(lambda path=path: self.files.unlink(path))  # type: ignore[misc]
-                count += 1
-        return count
+        try:
+            return self.segments.reap(now_ms)
+        except OSError:
+            self.failed = True
+            raise
 
     def expire_producers(self, now_ms: int) -> int:
         """Forget producers that were silent for too long; how many."""
@@ -755,15 +664,11 @@ class Log:
 
     def moved(self, directory: str) -> None:
         """The directory has been renamed."""
-        self.doomed = deque(
-            (due_ms, path.replace(self.directory, directory, 1)) for due_ms, path in self.doomed
-        )
         self._unsynced_paths = [path.replace(self.directory, directory, 1) for path in self._unsynced_paths]
         self._unsynced_directories.discard(self.directory)
         self.directory = directory
         self.epochs.path = f"{directory}/{Path(self.epochs.path).name}"
-        for segment in self.segments:
-            segment.moved(directory)
+        self.segments.moved(directory)
 
     def close(self, now_ms: int) -> None:
         """Leave what Kafka leaves after a clean stop: whole indexes, a snapshot of the producers, all synced.
@@ -777,13 +682,10 @@ class Log:
         self.close_files()
 
     def _finish(self) -> None:
-        if self.active.has_unwritten_indexes:
-            self.active.close_indexes()
-            self._unsynced_segments.append(self.active)
+        self.segments.finish()
         self._take_snapshot(self.end_offset)
 
     def close_files(self) -> None:
         """Close the files and nothing else: of a log that is deleted, or whose directory has failed."""
         self.failed = True
-        for segment in self.segments:
-            segment.close_files()
+        self.segments.close_files()

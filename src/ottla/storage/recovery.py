@@ -109,7 +109,7 @@ class Loader:
                 # The segment of the last synced record is checked too, though its records are safe: it may
                 # have been the active one, whose indexes a flush leaves out.
                 first_checked = max(0, bisect_right(bases, recovery_point - 1) - 1)
-                producers, end_offset = self.recover(first_checked)
+                producers, end_offset = self.recover(first_checked, recovery_point)
             else:
                 try:
                     self._restore_indexes()
@@ -117,7 +117,7 @@ class Loader:
                 except CorruptMessage as error:
                     logger.warning("%s was stopped cleanly, but %s; it is recovered", self.directory, error)
                     clean_shutdown, first_checked = False, 0
-                    producers, end_offset = self.recover(0)
+                    producers, end_offset = self.recover(0, recovery_point)
         if self.segments and end_offset < start_offset:
             logger.warning("%s ends at %d, before its start %d", self.directory, end_offset, start_offset)
             self._delete_segments(0)
@@ -264,7 +264,7 @@ class Loader:
                 logger.warning("%s lacks %s, which is rebuilt", segment.path(LOG), ", ".join(missing))
                 self.recover_segment(segment, self._producers_at(segment.base_offset))
 
-    def recover(self, first: int) -> tuple[Producers, int]:
+    def recover(self, first: int, recovery_point: int) -> tuple[Producers, int]:
         """Check the segments from number `first` on. Answers the producers and the end of the log."""
         # Snapshots beyond may be of batches that did not survive.
         delete_snapshots(self.files, self.directory, after=self.segments[first].base_offset)
@@ -285,8 +285,10 @@ class Loader:
                 break
             if number + 1 < len(self.segments):
                 following = self.segments[number + 1]
-                if following.base_offset > end_offset and not self.may_have_gaps:
+                gap = following.base_offset > end_offset
+                if gap and end_offset >= recovery_point and not self.may_have_gaps:
                     # A power cut took whole batches from the end of this file, and not the file after it.
+                    # Below the recovery point that cannot be: there a gap is what compaction once made.
                     logger.warning("%s was cut off at offset %d", segment.path(LOG), end_offset)
                     self._delete_segments(number + 1)
                     break
