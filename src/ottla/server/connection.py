@@ -26,6 +26,7 @@ from ottla.protocol.wire import MalformedFrame
 from ottla.server import failures
 from ottla.server.api import API_VERSIONS
 from ottla.server.context import Context, Disconnect
+from ottla.server.produce_lane import ProduceLanes
 from ottla.server.routes import Route
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("ottla.connection")
 
+PRODUCE: Final = 0
 # api key, api version, correlation id, length of the client id
 HEADER = struct.Struct(">hhih")
 SIZE = struct.Struct(">i")
@@ -92,6 +94,7 @@ class Connection(asyncio.BufferedProtocol):
         "_frame",
         "_frame_view",
         "_have",
+        "_lanes",
         "_left",
         "_listener",
         "_need",
@@ -122,6 +125,7 @@ class Connection(asyncio.BufferedProtocol):
         self._have = self._need = 0
         self._replies: deque[Reply] = deque()
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._lanes = ProduceLanes()
         self._unanswered_bytes = 0
         self._fetching = False
         self._client_id_bytes: bytes | bytearray = b""
@@ -228,6 +232,15 @@ class Connection(asyncio.BufferedProtocol):
     def _start(self, buffer: bytearray, position: int, end: int) -> None:
         """Decode one request and run its handler up to its first wait."""
         key, version, correlation_id, length = HEADER.unpack_from(buffer, position)
+        if key == PRODUCE:
+            lane = self._lanes.find(buffer, position, version)
+            if lane is not None:
+                answer = lane.append(buffer, position, end, correlation_id)
+                if answer is not None:
+                    reply = Reply(lane.route, correlation_id, 0)
+                    reply.response = answer
+                    self._replies.append(reply)
+                    return
         route = self._listener.routes.find(key, version)
         if route is None:
             self._not_served(key, version, correlation_id)
@@ -259,6 +272,8 @@ class Connection(asyncio.BufferedProtocol):
             waits_for = steps.send(None)
         except StopIteration as done:
             reply.response = done.value
+            if key == PRODUCE:
+                self._lanes.learn(self._node, route, request, buffer, position, end)
         except Disconnect as reason:
             self._refuse(str(reason))
             return
@@ -303,13 +318,16 @@ class Connection(asyncio.BufferedProtocol):
             failed = replicas.write_pending()
             if failed:
                 for reply in replies:
-                    failures.withdraw(reply.response, replicas, failed)
+                    reply.response = failures.withdrawn(reply.response, reply.route, failed)
         out = bytearray()
         chunks: list[Buffer] = []
         unsent = 0
         while replies and replies[0].response is not PENDING:
             reply = replies.popleft()
             response, route = reply.response, reply.route
+            if type(response) is bytes:
+                out += response
+                continue
             if response is None:
                 continue  # acks=0: the client expects nothing
             start = len(out)

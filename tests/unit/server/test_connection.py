@@ -1,4 +1,4 @@
-"""One connection on a real broker: frames of every shape, order of replies, limits, and who pays for mistakes."""
+"""One connection on a real broker: frames of every shape, order of replies, limits, and mistakes."""
 
 from __future__ import annotations
 

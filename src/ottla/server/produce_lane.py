@@ -1,0 +1,207 @@
+"""The short way for the request a broker sees most: one batch for one partition, like the one before it.
+
+A producer repeats itself. Everything in its request but the correlation id and the records (client id, acks,
+timeout, topic, partition) is the same bytes every time, and so is everything in the answer but a few numbers.
+A connection learns these bytes from a request that went the ordinary way (`handlers/produce.py`) and then
+recognises the next one by comparing them, which saves decoding it, handling it and encoding the answer.
+
+The lane only ever answers success. Whatever it cannot append goes the ordinary way, where nothing has
+happened yet, and is answered there. It answers with the same bytes as the ordinary way, which a test checks.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import TYPE_CHECKING, Final
+
+from ottla.core.types import INTERNAL_TOPICS
+from ottla.protocol.errors import KafkaError
+from ottla.protocol.messages.produce import (
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceResponse,
+)
+from ottla.replication.partition import Partition
+
+if TYPE_CHECKING:
+    from ottla.runtime.node import Node
+    from ottla.server.routes import Route
+
+# Versions from 7 on take every codec and have all the numbers in the answer that later ones have.
+FIRST_VERSION: Final = 7
+FLEXIBLE_SINCE: Final = 9
+
+# A request header up to the client id: api key, version, correlation id.
+BEFORE_CLIENT_ID: Final = 8
+TRANSACTIONAL: Final = 0x10
+ATTRIBUTES: Final = 22
+BATCH_HEADER: Final = 61
+# Where a version's answer has its numbers, told by values that cannot be there by chance.
+BASE_OFFSET: Final = 0x5EED_0001_5EED_0001
+APPEND_TIME: Final = 0x5EED_0002_5EED_0002
+START_OFFSET: Final = 0x5EED_0003_5EED_0003
+
+_LENGTH: Final = Struct(">i").unpack_from
+_NUMBER: Final = Struct(">q")
+
+
+class ProduceLane:
+    """What was learned from one request. A partition that is no longer led here refuses the append."""
+
+    __slots__ = (
+        "_acks",
+        "_node",
+        "_pack",
+        "_parts",
+        "_size",
+        "_tail",
+        "partition",
+        "prefix",
+        "route",
+        "version",
+    )
+
+    def __init__(
+        self, node: Node, route: Route, prefix: bytes, acks: int, partition: Partition, answer: bytes
+    ) -> None:
+        self._node = node
+        self.route = route
+        self.version = route.version
+        self.prefix = prefix
+        self.partition = partition
+        self._acks = acks
+        self._tail = b"\0\0\0" if self.version >= FLEXIBLE_SINCE else b""
+        # The answer as constant stretches around the correlation id and the three numbers.
+        places = [answer.index(_NUMBER.pack(mark)) for mark in (BASE_OFFSET, APPEND_TIME, START_OFFSET)]
+        starts = [8, *(place + 8 for place in places)]
+        self._parts = [answer[a:b] for a, b in zip(starts, [*places, len(answer)], strict=True)]
+        self._pack = Struct(">ii" + "q".join(f"{len(part)}s" for part in self._parts)).pack
+        self._size = len(answer) - 4
+
+    def append(self, buffer: bytearray, position: int, end: int, correlation_id: int) -> bytes | None:
+        """Append the batch of a request that has our prefix; the whole answer, or None to go the long way."""
+        position += BEFORE_CLIENT_ID + len(self.prefix)
+        if self.version >= FLEXIBLE_SINCE:
+            size = shift = 0
+            while True:
+                byte = buffer[position]
+                position += 1
+                size |= (byte & 0x7F) << shift
+                if byte < 0x80:
+                    break
+                shift += 7
+            size -= 1
+        else:
+            (size,) = _LENGTH(buffer, position)
+            position += 4
+        stop = position + size
+        tail = self._tail
+        if size < BATCH_HEADER or stop + len(tail) != end or not buffer.startswith(tail, stop):
+            return None
+        partition = self.partition
+        if buffer[position + ATTRIBUTES] & TRANSACTIONAL:
+            return None
+        node = self._node
+        if self._acks == -1 and not node.answers_at_once(partition):
+            return None
+        try:
+            appended = partition.append(memoryview(buffer)[position:stop], node.clock.wall_ms(), self._acks)
+        except KafkaError:
+            return None
+        first, second, third, last = self._parts
+        return self._pack(
+            self._size,
+            correlation_id,
+            first,
+            appended.base_offset,
+            second,
+            appended.log_append_time_ms,
+            third,
+            partition.log.start_offset,
+            last,
+        )
+
+
+class ProduceLanes:
+    """The lanes of one connection: a producer has one for each partition it writes to."""
+
+    __slots__ = ("_lanes", "_last", "_lengths", "_misses")
+
+    LANES_MAX: Final = 256
+    LENGTHS_MAX: Final = 8
+    # A client that never sends the common kind of request is left alone after so many of them.
+    MISSES_MAX: Final = 32
+
+    def __init__(self) -> None:
+        self._last: ProduceLane | None = None
+        self._lanes: dict[tuple[int, bytes], ProduceLane] = {}
+        self._lengths: list[int] = []
+        self._misses = 0
+
+    def find(self, buffer: bytearray, position: int, version: int) -> ProduceLane | None:
+        """The lane for the request whose header starts at `position`."""
+        start = position + BEFORE_CLIENT_ID
+        lane = self._last
+        if lane is not None and lane.version == version and buffer.startswith(lane.prefix, start):
+            return lane
+        for length in self._lengths:
+            lane = self._lanes.get((version, bytes(buffer[start : start + length])))
+            if lane is not None:
+                self._last = lane
+                return lane
+        return None
+
+    def learn(
+        self, node: Node, route: Route, request: ProduceRequest, buffer: bytearray, position: int, end: int
+    ) -> None:
+        """Remember a request that has gone the ordinary way, if it is of the common kind."""
+        if self._misses >= self.MISSES_MAX or len(self._lanes) >= self.LANES_MAX:
+            return
+        lane = _lane_for(node, route, request, buffer, position, end)
+        if lane is None:
+            self._misses += 1
+            return
+        length = len(lane.prefix)
+        if length not in self._lengths:
+            if len(self._lengths) >= self.LENGTHS_MAX:
+                return
+            self._lengths.append(length)
+        self._lanes[lane.version, lane.prefix] = self._last = lane
+
+
+def _lane_for(
+    node: Node, route: Route, request: ProduceRequest, buffer: bytearray, position: int, end: int
+) -> ProduceLane | None:
+    version = route.version
+    if version < FIRST_VERSION or request.acks == 0 or request.transactional_id is not None:
+        return None
+    if len(request.topic_data) != 1 or len(request.topic_data[0].partition_data) != 1:
+        return None
+    topic = request.topic_data[0]
+    (data,) = topic.partition_data
+    name = topic.name
+    if version >= 13:
+        known = node.image.topic_by_id.get(topic.topic_id)
+        name = "" if known is None else known.name
+    partition = node.replicas.find(name, data.index)
+    records = data.records
+    if name in INTERNAL_TOPICS or partition is None or not records or len(records) < BATCH_HEADER:
+        return None
+    # The records and three empty sets of tagged fields are the last things in a request.
+    flexible = version >= FLEXIBLE_SINCE
+    start = end - len(records) - (3 if flexible else 0)
+    if buffer[start : start + BATCH_HEADER] != records[:BATCH_HEADER]:
+        return None  # more than that follows
+    width = ((len(records) + 1).bit_length() + 6) // 7 if flexible else 4
+    prefix = bytes(buffer[position + BEFORE_CLIENT_ID : start - width])
+    answer = bytearray(9 if flexible else 8)
+    marked = PartitionProduceResponse(
+        index=data.index,
+        base_offset=BASE_OFFSET,
+        log_append_time_ms=APPEND_TIME,
+        log_start_offset=START_OFFSET,
+    )
+    response = TopicProduceResponse(name=name, topic_id=topic.topic_id, partition_responses=[marked])
+    route.write(ProduceResponse(responses=[response]), answer)
+    return ProduceLane(node, route, prefix, request.acks, partition, bytes(answer))
