@@ -128,6 +128,10 @@ class Quorum:
         self._ticking: asyncio.Task[None] | None = None
         self._owns_directory = directory not in home.log_directories
         self._idle_since_ms = home.clock.monotonic_ms()
+        # Kafka writes a record every half second so that brokers can tell how far they are behind. Nobody
+        # follows a quorum of one, so it spares the disk unless somebody asked for it.
+        is_asked_for = "metadata.max.idle.interval.ms" in home.static_properties
+        self._idle_interval_ms = home.settings.metadata_max_idle_interval_ms if is_asked_for else 0
 
     @classmethod
     async def open(cls, home: Home) -> Quorum:
@@ -225,31 +229,32 @@ class Quorum:
         )
 
     async def _tick(self) -> None:
-        """Fence silent brokers and write snapshots when they are due."""
         while self.failure is None:
-            now_ms = self._clock.monotonic_ms()
-            deadline = self._controller.deadline()
-            wait_ms = TICK_MS if deadline is None else min(max(deadline - now_ms, 1), TICK_MS)
+            before_ms = self._clock.monotonic_ms()
+            wait_ms = self.step()
             await asyncio.sleep(wait_ms / 1000)
-            late_ms = self._clock.monotonic_ms() - now_ms - wait_ms
+            late_ms = self._clock.monotonic_ms() - before_ms - wait_ms
             if late_ms > LATE_MS:
                 self._controller.state.sessions.forgive(late_ms)
-            now_ms = self._clock.monotonic_ms()
-            while records := self._controller.expire(now_ms):
-                logger.warning("fencing a broker that was silent for too long")
-                self._append(records, atomic=False)
-            self._write_idle_record(now_ms)
-            self._snapshotter.tick(self.image, self._membership)
 
-    def _write_idle_record(self, now_ms: int) -> None:
-        """Kafka writes a record every half second so that brokers can tell how far they are behind.
-
-        Nobody follows a quorum of one, so we write them only where somebody asked for it.
-        """
-        if "metadata.max.idle.interval.ms" in self._home.static_properties:
-            interval_ms = self._home.settings.metadata_max_idle_interval_ms
-            if interval_ms and now_ms - self._idle_since_ms >= interval_ms:
+    def step(self) -> int:
+        """Fence silent brokers and begin a snapshot if that is due; how many milliseconds until the next."""
+        now_ms = self._clock.monotonic_ms()
+        while records := self._controller.expire(now_ms):
+            logger.warning("fencing a broker that was silent for too long")
+            self._append(records, atomic=False)
+        self._snapshotter.tick(self.image, self._membership)
+        wait_ms = TICK_MS
+        if self._idle_interval_ms:
+            if now_ms - self._idle_since_ms >= self._idle_interval_ms:
                 self._append([NoOpRecord()])
+            wait_ms = min(wait_ms, self._idle_interval_ms)
+        deadline = self._controller.deadline()
+        return wait_ms if deadline is None else min(max(deadline - now_ms, 1), wait_ms)
+
+    async def snapshot(self) -> None:
+        """Write a snapshot of what is committed, due or not."""
+        await self._snapshotter.write(self.image, self._membership.records())
 
     # --- appending and committing ----------------------------------------------------------
 
