@@ -10,7 +10,8 @@ The model, from what file systems really do:
   on its own: it holds what it held at the last sync, or what any later write put there. A file may be
   longer than the bytes that reached it; the difference reads as zeros.
 - A name (created, renamed, removed) is safe once its directory was synced. Before that, the changes of one
-  directory survive up to some point and no further. With `reorder_names` even that order is given up.
+  directory survive up to some point and no further: file systems with a journal keep their order. Different
+  directories do not wait for each other.
 - A sync that fails, or that nobody calls, promises nothing.
 
 `FaultyFiles` makes chosen operations fail, with faults given as data.
@@ -252,10 +253,9 @@ class _Folder:
 class Disk:
     """What is on the platter and what is still on its way there, after some operations."""
 
-    def __init__(self, *, reorder_names: bool = False) -> None:
+    def __init__(self) -> None:
         self.root = _Folder()
         self._files: dict[int, _File] = {}
-        self._reorder_names = reorder_names
 
     def apply(self, operation: Operation) -> None:
         match operation:
@@ -304,7 +304,7 @@ class Disk:
 
     def image(self, rng: Random) -> Image:
         """Some of it reached the disk."""
-        return self._build(lambda file: _some(file, rng), lambda folder: self._some_names(folder, rng))
+        return self._build(lambda file: _some(file, rng), lambda folder: _some_names(folder, rng))
 
     def images(self, rng: Random, count: int) -> Iterator[Image]:
         """`count` images: the two extremes, then chance."""
@@ -319,19 +319,6 @@ class Disk:
             assert isinstance(found, _Folder), path
             folder = found
         return folder, name
-
-    def _some_names(self, folder: _Folder, rng: Random) -> dict[str, _File | _Folder]:
-        pending = folder.pending
-        if not pending:
-            return folder.durable
-        if self._reorder_names:
-            survivors = [change for change in pending if rng.random() < 0.5]
-        else:
-            survivors = pending[: rng.randint(0, len(pending))]
-        names = dict(folder.durable)
-        for change in survivors:
-            _update(names, change)
-        return names
 
     def _build(
         self,
@@ -351,11 +338,9 @@ class Disk:
         return image
 
 
-def crash_images(
-    operations: Iterable[Operation], upto: int, rng: Random, count: int = 4, *, reorder_names: bool = False
-) -> Iterator[Image]:
+def crash_images(operations: Iterable[Operation], upto: int, rng: Random, count: int = 4) -> Iterator[Image]:
     """Directory trees that a power loss right after the first `upto` operations may leave."""
-    disk = Disk(reorder_names=reorder_names)
+    disk = Disk()
     for number, operation in enumerate(operations):
         if number == upto:
             break
@@ -391,6 +376,13 @@ def _update(names: dict[str, _File | _Folder], change: dict[str, _File | _Folder
             names.pop(name, None)
         else:
             names[name] = node
+
+
+def _some_names(folder: _Folder, rng: Random) -> dict[str, _File | _Folder]:
+    names = dict(folder.durable)
+    for change in folder.pending[: rng.randint(0, len(folder.pending))]:
+        _update(names, change)
+    return names
 
 
 def _apply(data: bytearray, change: Write | Truncate) -> None:
