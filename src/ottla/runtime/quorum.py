@@ -254,6 +254,7 @@ class Quorum:
 
     async def snapshot(self) -> None:
         """Write a snapshot of what is committed, due or not."""
+        await self._snapshotter.close()
         await self._snapshotter.write(self.image, self._membership.records())
 
     # --- appending and committing ----------------------------------------------------------

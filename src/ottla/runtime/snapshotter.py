@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from pathlib import Path
+from typing import Final
 
 from ottla.config.broker import BrokerSettings
 from ottla.core.clock import Clock
@@ -13,6 +14,9 @@ from ottla.metadata.snapshot import records
 from ottla.raft.membership import ControlValue, Membership
 from ottla.runtime.metadata_log import MetadataLog
 from ottla.runtime.snapshots import SnapshotId, snapshot_bytes, write_snapshot
+
+# A start that had to read this much of the log is followed by a snapshot, so that the next one need not.
+LONG_REPLAY_BYTES: Final = 1 << 20
 
 logger = logging.getLogger("ottla.snapshots")
 
@@ -25,6 +29,7 @@ class Snapshotter:
         self._settings = settings
         self._clock = clock
         self._since_ms = clock.monotonic_ms()
+        self._was_replay_long = store.bytes_since_snapshot >= LONG_REPLAY_BYTES
         self._writing: asyncio.Task[None] | None = None
 
     def count(self, size: int) -> None:
@@ -45,7 +50,11 @@ class Snapshotter:
         interval_ms = settings.metadata_log_max_snapshot_interval_ms
         waited_ms = self._clock.monotonic_ms() - self._since_ms
         largest = settings.metadata_log_max_record_bytes_between_snapshots
-        return self._store.bytes_since_snapshot >= largest or 0 < interval_ms <= waited_ms
+        return (
+            self._was_replay_long
+            or self._store.bytes_since_snapshot >= largest
+            or 0 < interval_ms <= waited_ms
+        )
 
     async def write(self, image: Image, control: list[ControlValue]) -> None:
         """Write a snapshot of the image as it is now, then forget what it makes superfluous."""
@@ -53,6 +62,9 @@ class Snapshotter:
         snapshot = SnapshotId(image.offset + 1, image.epoch)
         twin, last_timestamp = image.copy(), store.last_timestamp
         store.bytes_since_snapshot, self._since_ms = 0, self._clock.monotonic_ms()
+        self._was_replay_long = False
+        if snapshot in store.snapshots:
+            return
 
         def write() -> int:
             batches = snapshot_bytes(
@@ -80,6 +92,7 @@ class Snapshotter:
         logger.info("wrote a snapshot of the metadata offset=%d bytes=%d", snapshot.end_offset, size)
 
     async def close(self) -> None:
+        """Wait for a snapshot that is being written."""
         if self._writing is not None:
             await self._writing
 

@@ -25,6 +25,7 @@ from ottla.protocol.errors import KafkaStorageError
 from ottla.protocol.messages.broker_registration import Listener
 from ottla.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from ottla.protocol.messages.describe_quorum import DescribeQuorumRequest, PartitionData, TopicData
+from ottla.runtime import snapshotter
 from ottla.runtime.flusher import Flusher
 from ottla.runtime.lifecycle import Lifecycle
 from ottla.runtime.quorum import Quorum
@@ -516,6 +517,31 @@ def test_snapshots_come_by_size_and_the_old_ones_go(tmp_path: Path) -> None:
     }
     run(tmp_path, story, **properties)
     run(tmp_path, again)
+
+
+def test_a_start_that_read_a_long_log_is_followed_by_a_snapshot(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(snapshotter, "LONG_REPLAY_BYTES", 4_500)
+
+    async def first(quorum: Quorum, home: Home) -> None:
+        await home.broker(quorum)
+        await create(quorum, *(f"t{number}" for number in range(20)))
+        quorum.step()
+        assert quorum._snapshotter._writing is None
+
+    async def second(quorum: Quorum, home: Home) -> None:
+        quorum.step()
+        assert quorum._snapshotter._writing is not None
+        await quorum._snapshotter._writing
+        assert len(find_snapshots(str(home.metadata))) == 2
+
+    async def third(quorum: Quorum, home: Home) -> None:
+        quorum.step()
+        assert quorum._snapshotter._writing is None
+
+    for story in (first, second, third):
+        run(tmp_path, story)
 
 
 def test_snapshots_come_by_the_clock_if_there_is_anything_new(tmp_path: Path) -> None:
