@@ -22,9 +22,9 @@ from tests.crash.workload import Workload
 from ottla.storage.clean_shutdown import CLEAN_SHUTDOWN
 from ottla.testing.disk import Disk, Note, RecordingFiles, write_image
 
-IMAGES = int(os.environ.get("OTTLA_CRASH_IMAGES", "2400"))
+IMAGES = int(os.environ.get("OTTLA_CRASH_IMAGES", "4800"))
 STEPS = 45
-IMAGES_PER_SEED = 400
+IMAGES_PER_SEED = 600
 SEEDS = range(max(1, IMAGES // IMAGES_PER_SEED))
 
 

@@ -675,11 +675,15 @@ class Log:
 
         A clean start then reads almost nothing.
         """
+        self.close_begin(now_ms)
+        self.flush()
+        self.close_files()
+
+    def close_begin(self, now_ms: int) -> None:
+        """The part of `close` that does not wait for the disk; a flush and `close_files` are the rest."""
         self.write()
         self.expire_producers(now_ms)
         self._guarded(self._finish)
-        self.flush()
-        self.close_files()
 
     def _finish(self) -> None:
         self.segments.finish()

@@ -38,6 +38,7 @@ from ottla.storage.checkpoints import (
 from ottla.storage.clean_shutdown import UNKNOWN_EPOCH, take_clean_shutdown, write_clean_shutdown
 from ottla.storage.directory_names import Kind, parse_name, partition_name, suffixed_name
 from ottla.storage.files import OS_FILES, write_file
+from ottla.storage.flush import Flush
 from ottla.storage.handles import Handles, shared_handles
 from ottla.storage.lock import DirectoryLock
 from ottla.storage.log import DAY_MS, Log
@@ -58,6 +59,11 @@ from ottla.storage.partition_metadata import (
 EXPECTED = frozenset({"lost+found", "remote-log-index-cache"})
 # The process or the machine is short of something; the disk is as good as before.
 NOT_THE_DISK = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
+
+# A sync waits for the disk, and the disk takes several at once. How many logs keep their files open for it
+# is bounded, too.
+CLOSING_THREADS = 8
+CLOSED_TOGETHER = 64
 
 SettingsOf = Callable[[str], TopicSettings]
 
@@ -380,9 +386,7 @@ class LogDirectory:
             if self.error is not None:
                 return
             if self._is_loaded:
-                now_ms = self._clock.wall_ms()
-                for log in self.logs.values():
-                    log.close(now_ms)
+                self._close_logs()
                 self.collect_checkpoint().write()
             elif self.was_clean:
                 broker_epoch = self.previous_broker_epoch  # nothing was touched, so all is as it was
@@ -396,6 +400,24 @@ class LogDirectory:
             raise self.fail(error) from error
         finally:
             self._lock.release()
+
+    def _close_logs(self) -> None:
+        now_ms = self._clock.wall_ms()
+        logs = list(self.logs.values())
+        with ThreadPoolExecutor(CLOSING_THREADS, thread_name_prefix="close") as pool:
+            for first in range(0, len(logs), CLOSED_TOGETHER):
+                flushes: list[tuple[Log, Flush]] = []
+                for log in logs[first : first + CLOSED_TOGETHER]:
+                    log.close_begin(now_ms)
+                    flush = log.flush_begin()
+                    if flush is not None:
+                        flushes.append((log, flush))
+                synced = [pool.submit(flush.sync) for _, flush in flushes]
+                for (log, flush), done in zip(flushes, synced, strict=True):
+                    done.result()
+                    log.flush_done(flush)
+        for log in logs:
+            log.close_files()
 
     # --- offline -------------------------------------------------------------------------
 
