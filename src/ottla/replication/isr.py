@@ -12,13 +12,15 @@ class InSyncReplicas:
     is smaller than `min_insync_replicas` (KIP-966): what too few replicas hold is not shown to anyone.
     """
 
-    __slots__ = ("_ends", "leader", "members", "min_insync_replicas", "replicas")
+    __slots__ = ("_ends", "is_leader_alone", "leader", "members", "min_insync_replicas", "replicas")
 
     def __init__(self, leader: int) -> None:
         self.leader = leader
         self.replicas: tuple[int, ...] = (leader,)
         self.members: frozenset[int] = frozenset((leader,))
         self.min_insync_replicas = 1
+        # Asked on every append, so it is kept rather than worked out.
+        self.is_leader_alone = True
         self._ends: dict[int, int] = {}
 
     def reset(self, replicas: Iterable[int], members: Iterable[int], min_insync_replicas: int) -> None:
@@ -26,16 +28,13 @@ class InSyncReplicas:
         self.replicas = tuple(replicas)
         self.members = frozenset(members)
         self.min_insync_replicas = min_insync_replicas
+        self.is_leader_alone = self.members == {self.leader}
         self._ends = {replica: end for replica, end in self._ends.items() if replica in self.replicas}
 
     @property
     def is_large_enough(self) -> bool:
         """Whether acks=all may be promised: the floor is never above the number of replicas there are."""
         return len(self.members) >= min(self.min_insync_replicas, len(self.replicas))
-
-    @property
-    def is_leader_alone(self) -> bool:
-        return len(self.members) == 1 and self.leader in self.members
 
     def advance(self, replica: int, end_offset: int) -> None:
         """A replica holds everything below `end_offset`."""

@@ -90,7 +90,6 @@ class Partition:
         self.leader_epoch = leader_epoch
         self.partition_epoch = partition_epoch
         self.is_leader = True
-        self.isr.advance(self.node_id, self.log.end_offset)
         self._advance(0)
         self._wake_all()
 
@@ -144,7 +143,6 @@ class Partition:
             if not self._dirty:
                 self._dirty = True
                 self._dirty_logs.append(self)
-            self.isr.advance(self.node_id, log.end_offset)
             self._advance(len(records))
         return appended
 
@@ -162,12 +160,12 @@ class Partition:
         return done
 
     def _advance(self, size: int) -> None:
-        log = self.log
-        before = log.high_watermark
-        watermark = log.end_offset if self.isr.is_leader_alone else self.isr.high_watermark(before)
-        if watermark <= before:
+        """The log has grown by `size` bytes, or its in-sync set has changed: let readers have what they may."""
+        log, isr = self.log, self.isr
+        isr.advance(self.node_id, log.end_offset)
+        watermark = log.end_offset if isr.is_leader_alone else isr.high_watermark(log.high_watermark)
+        if not log.advance_high_watermark(watermark):
             return
-        log.advance_high_watermark(watermark)
         while self._committed and self._committed[0][0] < watermark:
             done = heapq.heappop(self._committed)[2]
             if not done.done():

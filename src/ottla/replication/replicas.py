@@ -72,3 +72,12 @@ class Replicas:
                 partition.directory.fail(error)
                 failed.add(partition)
         return failed
+
+    def write_now(self, partition: Partition) -> None:
+        """Write one log ahead of the others, for a caller who must know whether it could be written."""
+        if self.dirty and self.dirty[-1] is partition:
+            self.dirty.pop()
+        try:
+            partition.write()
+        except OSError as error:
+            raise partition.directory.fail(error) from error
