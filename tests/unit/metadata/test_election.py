@@ -121,7 +121,13 @@ def test_a_replica_that_is_taken_away_hears_of_it_by_a_new_epoch() -> None:
 
 
 def test_a_move_is_complete_when_all_its_replicas_are_in_sync() -> None:
-    moving = partition(replicas=(3, 4, 1, 2), isr=(1, 2, 3), adding=(4,), removing=(1, 2))
+    moving = partition(
+        replicas=(3, 4, 1, 2),
+        isr=(1, 2, 3),
+        adding=(4,),
+        removing=(1, 2),
+        directories=(UNASSIGNED_DIRECTORY,) * 4,
+    )
     assert change(moving, {1, 2, 3, 4}, isr=(1, 2, 3)) is None
     done = change(moving, {1, 2, 3, 4}, isr=(1, 2, 3, 4), min_isr=1)
     assert done is not None
