@@ -34,6 +34,8 @@ class Outcome:
     reply: Any | None = None
     released: list[tuple[object, Any]] = field(default_factory=list)
     effects: list[Any] = field(default_factory=list)
+    # Whether the records stand or fall together. If not, more than fit into a batch go into several.
+    atomic: bool = True
 
 
 class Applied(NamedTuple):

@@ -34,6 +34,7 @@ from ottla.replication.fetch_session import FetchSessions
 from ottla.replication.partition import NO_LEADER, Partition
 from ottla.replication.replicas import Replicas
 from ottla.runtime.clock import SystemClock
+from ottla.runtime.coordinators import Coordinators
 from ottla.runtime.flusher import Flusher
 from ottla.runtime.housekeeping import Housekeeping
 from ottla.runtime.lifecycle import Lifecycle
@@ -81,7 +82,11 @@ class Node:
         self.quorum: Quorum
         self.producer_ids: ProducerIds
         self._files = files
-        self._is_durable = settings.ottla_durability == DURABLE
+        self.is_durable = settings.ottla_durability == DURABLE
+        self.coordinators = Coordinators(self)
+        self.groups = self.coordinators.groups
+        self.transactions = self.coordinators.transactions
+        self.share_state = self.coordinators.share_state
         self._lifecycle: Lifecycle | None = None
         self._parts = AsyncExitStack()  # what is running, to be stopped in the opposite order
         self._topic_settings: dict[str, TopicSettings] = {}
@@ -117,6 +122,7 @@ class Node:
         await asyncio.to_thread(self._load_logs)
         self.producer_ids = ProducerIds(self.quorum, self.node_id, lambda: self.broker_epoch)
         self._parts.callback(self.producer_ids.close)
+        self._parts.push_async_callback(self.coordinators.close)
 
     def _load_logs(self) -> None:
         for directory in self.log_directories:
@@ -186,13 +192,13 @@ class Node:
 
     def synced(self, partition: Partition, last_offset: int) -> asyncio.Future[None] | None:
         """A future for the sync that acks=all waits for; None when this broker leaves it to the page cache."""
-        if not self._is_durable:
+        if not self.is_durable:
             return None
         return self.flushers[partition.directory].synced(partition.log, last_offset + 1)
 
     def answers_at_once(self, partition: Partition) -> bool:
         """Whether acks=all has nothing to wait for: no other replica, and no sync."""
-        return not self._is_durable and partition.isr.is_leader_alone
+        return not self.is_durable and partition.isr.is_leader_alone
 
     def topic_settings(self, topic: str) -> TopicSettings:
         known = self._topic_settings.get(topic)
@@ -236,6 +242,7 @@ class Node:
                 topic = self.image.topics.get(name)
                 if topic is not None:
                     await self._apply_topic(topic, numbers)
+            self.coordinators.metadata_changed(delta)
 
     async def _apply_topic(self, topic: Topic, numbers: Iterable[int]) -> None:
         for count, number in enumerate(sorted(numbers), 1):
@@ -265,6 +272,7 @@ class Node:
             partition.become_leader(state.leader_epoch, state.partition_epoch)
         elif state.leader_epoch != partition.leader_epoch or partition.leader != state.leader:
             partition.stop_leading(state.leader, state.leader_epoch, state.partition_epoch)
+        self.coordinators.follow(partition)
 
     def _open(self, topic: Topic, name: TopicPartition) -> Partition | None:
         """The partition's log, found or made. A directory that fails to make it is offline from then on."""
@@ -294,6 +302,7 @@ class Node:
         gone = self.replicas.remove(name)
         if gone is not None:
             gone.stop_leading(NO_LEADER, gone.leader_epoch, gone.partition_epoch)
+            self.coordinators.follow(gone)
             if gone.directory.error is None:
                 gone.directory.delete_log(name)
 
@@ -331,6 +340,7 @@ class Node:
         for partition in self.replicas:
             if partition.directory is directory:
                 partition.fail()
+                self.coordinators.follow(partition)
         if self._lifecycle is not None:
             self._lifecycle.offline_directories.append(directory.id)
         if all(one.error is not None for one in self.log_directories):

@@ -26,6 +26,7 @@ SERVED = {
         Served(1, "fetch", 0, 18),
         Served(2, "list_offsets", 0, 11),
         Served(3, "metadata", 0, 13),
+        Served(10, "find_coordinator", 0, 6),
         Served(17, "sasl_handshake", 0, 1),
         Served(API_VERSIONS, "api_versions", 0, 4),
         Served(19, "create_topics", 0, 7),

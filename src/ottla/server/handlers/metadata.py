@@ -34,11 +34,11 @@ from ottla.protocol.messages.metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
+from ottla.runtime.internal_topics import creatable_topic
 from ottla.server import authorized_operations
 from ottla.server.brokers import NO_BROKER, Brokers
 from ottla.server.context import Context
 from ottla.server.hosting import why_missing
-from ottla.server.internal_topics import creatable_topic
 
 AUTO_CREATION_TIMEOUT_MS: Final = 5_000
 CREATE_TOPICS_VERSION: Final = 7

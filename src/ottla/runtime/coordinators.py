@@ -1,0 +1,111 @@
+"""The coordinators of this node, and what each of them is made of.
+
+The machines are imported when the first key of their kind is used, or a log of theirs has to be loaded: a
+broker that serves no groups does not pay for them when it starts.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+from ottla.core.types import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE
+from ottla.metadata.delta import Delta
+from ottla.protocol.control import EndTransactionMarker
+from ottla.replication.partition import Partition
+from ottla.runtime.coordinator import Coordinator
+from ottla.runtime.shard import Writing
+from ottla.runtime.topics import ImageTopics
+from ottla.storage.log_directory import new_uuid
+
+if TYPE_CHECKING:
+    from ottla.runtime.node import Node
+
+logger = logging.getLogger("ottla.coordinator")
+
+
+class Coordinators:
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._topics = ImageTopics(lambda: node.image)
+        self.groups: Coordinator[Any] = Coordinator(
+            CONSUMER_OFFSETS,
+            node,
+            Writing(
+                base_sequence=0,
+                codec=lambda: node.settings.offsets_topic_compression_codec,
+                timeout_ms=lambda: node.settings.offsets_commit_timeout_ms,
+            ),
+            make=self._group_machine,
+            on_effect=self._unknown_effect,
+        )
+        self.transactions: Coordinator[Any] = Coordinator(
+            TRANSACTION_STATE,
+            node,
+            Writing(base_sequence=-1, codec=lambda: 0, timeout_ms=lambda: node.settings.request_timeout_ms),
+            make=self._transaction_machine,
+            on_effect=self._unknown_effect,
+        )
+        self.share_state: Coordinator[Any] = Coordinator(
+            SHARE_GROUP_STATE,
+            node,
+            Writing(
+                base_sequence=0,
+                codec=lambda: node.settings.share_coordinator_state_topic_compression_codec,
+                timeout_ms=lambda: node.settings.share_coordinator_write_timeout_ms,
+            ),
+            make=self._share_state_machine,
+            on_effect=self._unknown_effect,
+        )
+        self.by_topic = {each.topic: each for each in (self.groups, self.transactions, self.share_state)}
+
+    # --- machines --------------------------------------------------------------------------
+
+    def _group_machine(self, partition: int, leader_epoch: int) -> Any:
+        from ottla.groups.shard import GroupMachine
+
+        node = self._node
+        return GroupMachine(settings=lambda: node.settings, topics=self._topics, new_id=new_uuid)
+
+    def _transaction_machine(self, partition: int, leader_epoch: int) -> Any:
+        from ottla.transactions.machine import TransactionMachine
+
+        node = self._node
+        return TransactionMachine(
+            leader_epoch,
+            lambda: node.settings,
+            lambda: node.image.features.get("transaction.version", 0),
+        )
+
+    def _share_state_machine(self, partition: int, leader_epoch: int) -> Any:
+        from ottla.groups.share_state import ShareStateMachine
+
+        node = self._node
+        return ShareStateMachine(leader_epoch, lambda: node.settings)
+
+    def _unknown_effect(self, effect: Any) -> None:
+        logger.error("nobody carries out %r", effect)
+
+    # --- what the node tells us --------------------------------------------------------------
+
+    def follow(self, partition: Partition) -> None:
+        """A partition has changed its role here, or may have."""
+        coordinator = self.by_topic.get(partition.partition.topic)
+        if coordinator is not None:
+            coordinator.follow(partition)
+
+    def marker_appended(self, partition: Partition, marker: EndTransactionMarker) -> None:
+        """The end of a transaction was appended to a partition: if it is one of ours, its machine hears."""
+        coordinator = self.by_topic.get(partition.partition.topic)
+        if coordinator is not None:
+            coordinator.marker_appended(partition.partition.partition, marker)
+
+    def metadata_changed(self, delta: Delta) -> None:
+        """Topics came, changed or went."""
+        if delta.topics or delta.deleted_topics:
+            deleted, changed = delta.deleted_topics, set(delta.topics)
+            self.groups.take(lambda machine, now: machine.topics_changed(deleted, changed, now))
+
+    async def close(self) -> None:
+        for coordinator in self.by_topic.values():
+            await coordinator.close()
