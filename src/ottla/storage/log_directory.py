@@ -90,7 +90,7 @@ def open_log_directories(
         for path in map(os.path.realpath, paths):
             Path(path).mkdir(parents=True, exist_ok=True)
             locks[path] = DirectoryLock(path)
-        found = {path: read_meta_properties(path) for path in locks}
+        found = {path: _identify(path) for path in locks}
         identities = agree(found, node_id=node_id, cluster_id=cluster_id, new_id=new_uuid)
         for path, meta in identities.items():
             if meta != found[path]:
@@ -103,6 +103,17 @@ def open_log_directories(
         for lock in locks.values():
             lock.release()
         raise
+
+
+def _identify(path: str) -> MetaProperties | None:
+    meta = read_meta_properties(path)
+    if meta is None:
+        with os.scandir(path) as entries:
+            for entry in entries:
+                if parse_name(entry.name)[0] is Kind.PARTITION and entry.is_dir():
+                    # Another broker's, or of another program; taking it over would mix up two clusters.
+                    raise MetaPropertiesError(f"{path} has partitions ({entry.name}) but no meta.properties")
+    return meta
 
 
 class LogDirectory:

@@ -106,6 +106,12 @@ def test_directories_of_different_clusters_are_refused_and_nothing_stays_locked(
     open_one(tmp_path / "a").close()
 
 
+def test_partitions_without_an_identity_are_not_taken_over(tmp_path: Path) -> None:
+    (tmp_path / "orders-0").mkdir()
+    with pytest.raises(MetaPropertiesError, match=r"has partitions \(orders-0\) but no meta\.properties"):
+        open_one(tmp_path)
+
+
 def test_a_start_that_fails_before_loading_leaves_a_clean_stop_clean_and_a_crash_a_crash(
     tmp_path: Path,
 ) -> None:
@@ -184,6 +190,7 @@ def test_other_directories_are_left_alone(tmp_path: Path) -> None:
         ".git",
     ]
     others += [f"orders-0.{UNIQUE}-future", f"orders-0.{UNIQUE}-stray", "a b-0"]
+    open_one(tmp_path).close()
     for name in others:
         (tmp_path / name).mkdir()
     (tmp_path / "notes-1").write_text("a file")
@@ -196,7 +203,7 @@ def test_other_directories_are_left_alone(tmp_path: Path) -> None:
 
 def test_a_link_in_the_place_of_a_partition_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
-    (tmp_path / "data").mkdir()
+    open_one(tmp_path / "data").close()
     (tmp_path / "data" / "orders-0").symlink_to(tmp_path / "elsewhere")
     directory = load_one(tmp_path / "data")
     assert list(directory.unloadable) == [ORDERS_0]
@@ -227,6 +234,65 @@ def test_damaged_checkpoints_cost_no_record(tmp_path: Path) -> None:
         (tmp_path / name).write_bytes(b"\0" * 20)
     log = load_one(tmp_path).logs[ORDERS_0]
     assert (log.start_offset, log.high_watermark, log.end_offset) == (0, 0, 5)
+
+
+def two_segments(tmp_path: Path, settings: TopicSettings) -> LogDirectory:
+    """Four records and three, the first four synced and checkpointed, then a crash."""
+    directory = load_one(tmp_path)
+    log = directory.create_log(ORDERS_0, TOPIC_ID, settings)
+    append(log, 4)
+    log.flush()
+    directory.write_checkpoints()
+    log.roll(FakeClock.now_ms)
+    append(log, 3)
+    assert log.segment_count == 2
+    crash(directory)
+    return directory
+
+
+def test_records_after_lost_ones_are_lost_too(tmp_path: Path) -> None:
+    """A power cut may take whole batches from the end of a segment and leave the next segment alone."""
+    two_segments(tmp_path, SETTINGS)
+    first = tmp_path / "orders-0" / "00000000000000000000.log"
+    with first.open("r+b") as file:
+        file.truncate(first.stat().st_size // 4 * 3)
+    (tmp_path / RECOVERY_POINTS).write_bytes(b"0\n1\norders 0 2\n")
+    directory = load_one(tmp_path)
+    assert directory.logs[ORDERS_0].end_offset == 3
+    assert not list((tmp_path / "orders-0").glob("*4.*"))
+    directory.close()
+
+
+@pytest.mark.parametrize("why", ["compacted", "no recovery points"])
+def test_a_gap_that_compaction_may_have_made_is_kept(why: str, tmp_path: Path) -> None:
+    two_segments(tmp_path, SETTINGS)
+    first = tmp_path / "orders-0" / "00000000000000000000.log"
+    with first.open("r+b") as file:
+        file.truncate(first.stat().st_size // 4 * 3)
+    settings = SETTINGS
+    if why == "compacted":
+        (tmp_path / RECOVERY_POINTS).write_bytes(b"0\n1\norders 0 2\n")
+        settings = replace(SETTINGS, cleanup_policy=frozenset({"compact"}))
+    else:
+        (tmp_path / RECOVERY_POINTS).unlink()
+    directory = open_one(tmp_path)
+    directory.load(lambda topic: settings)
+    assert directory.logs[ORDERS_0].end_offset == 7
+    directory.close()
+
+
+def test_indexes_of_the_last_synced_segment_are_made_anew_after_a_crash(tmp_path: Path) -> None:
+    """It was active when it was synced, and a sync leaves the indexes of the active segment out."""
+    two_segments(tmp_path, replace(SETTINGS, index_interval_bytes=0))
+    assert read_offsets(str(tmp_path / RECOVERY_POINTS)) == {ORDERS_0: 4}
+    index = tmp_path / "orders-0" / "00000000000000000000.index"
+    before = index.read_bytes()
+    assert before
+    index.write_bytes(b"")
+    directory = open_one(tmp_path)
+    directory.load(lambda topic: replace(SETTINGS, index_interval_bytes=0))
+    directory.close()
+    assert index.read_bytes() == before
 
 
 # --- creating and deleting -------------------------------------------------------------------
@@ -274,6 +340,19 @@ def test_a_deleted_partition_is_gone_at_once_and_its_files_after_the_delay(tmp_p
     assert read_offsets(str(tmp_path / RECOVERY_POINTS)) == {ORDERS_0: 0}
 
 
+def test_a_topic_that_is_made_again_is_not_taken_for_synced(tmp_path: Path) -> None:
+    directory = load_one(tmp_path)
+    log = directory.create_log(ORDERS_0, TOPIC_ID, SETTINGS)
+    append(log, 4)
+    log.flush()
+    directory.write_checkpoints()
+    directory.delete_log(ORDERS_0)
+    directory.create_log(ORDERS_0, OTHER_ID, SETTINGS)
+    assert read_offsets(str(tmp_path / RECOVERY_POINTS)) == {}
+    assert read_offsets(str(tmp_path / HIGH_WATERMARKS)) == {}
+    directory.close()
+
+
 def test_what_was_deleted_before_a_restart_is_removed_after_it(tmp_path: Path) -> None:
     directory = load_one(tmp_path)
     append(directory.create_log(ORDERS_0, TOPIC_ID, SETTINGS))
@@ -288,6 +367,7 @@ def test_what_was_deleted_before_a_restart_is_removed_after_it(tmp_path: Path) -
 
 
 def test_a_partition_that_could_not_be_loaded_can_be_deleted(tmp_path: Path) -> None:
+    open_one(tmp_path).close()
     (tmp_path / "orders-0").mkdir()
     (tmp_path / "orders-0" / "partition.metadata").write_bytes(b"something else")
     directory = load_one(tmp_path)
