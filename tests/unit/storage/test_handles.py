@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from ottla.storage.files import OsFiles
+from ottla.storage.handles import Handle, Handles, shared_handles
+
+
+def made(directory: Path, handles: Handles, count: int) -> list[Handle]:
+    result = []
+    for number in range(count):
+        (directory / str(number)).write_bytes(b"%d" % number)
+        result.append(Handle(handles, str(directory / str(number))))
+    return result
+
+
+def test_no_more_files_are_open_than_the_limit(tmp_path: Path) -> None:
+    handles = Handles(OsFiles(), limit=4)
+    for handle in made(tmp_path, handles, 20) * 3:
+        assert os.pread(handle.get(), 10, 0).decode() == Path(handle.path).name
+        assert len(handles) <= 4
+
+
+def test_a_file_in_use_stays_open_and_an_idle_one_is_closed(tmp_path: Path) -> None:
+    handles = Handles(OsFiles(), limit=3)
+    busy, *others = made(tmp_path, handles, 10)
+    busy.get()
+    for other in others:
+        fd = busy.get()
+        other.get()
+        other.used = False
+        assert busy.fd == fd
+
+
+def test_a_pinned_file_is_not_closed_before_its_last_unpin(tmp_path: Path) -> None:
+    handles = Handles(OsFiles(), limit=2)
+    pinned, *others = made(tmp_path, handles, 6)
+    fd = pinned.pin()
+    pinned.used = False
+    for other in others:
+        other.get()
+    pinned.close()
+    assert os.pread(fd, 10, 0) == b"0"
+    pinned.unpin()
+    assert pinned.fd == -1
+    with pytest.raises(OSError, match="Bad file"):
+        os.fstat(fd)
+
+
+def test_files_over_the_limit_are_opened_when_all_others_are_pinned(tmp_path: Path) -> None:
+    handles = Handles(OsFiles(), limit=2)
+    opened = made(tmp_path, handles, 4)
+    assert len({handle.pin() for handle in opened}) == 4
+
+
+def test_a_file_that_is_gone_is_not_made_again_by_reading_it(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        Handle(Handles(OsFiles()), str(tmp_path / "gone")).get()
+    assert not (tmp_path / "gone").exists()
+
+
+def test_logs_over_the_same_files_share_one_limit() -> None:
+    files = OsFiles()
+    assert shared_handles(files) is shared_handles(files)
+    assert shared_handles(files) is not shared_handles(OsFiles())
