@@ -1,0 +1,1 @@
+"""Classic groups: members elect a protocol, one of them assigns the partitions to all."""

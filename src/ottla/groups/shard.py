@@ -1,0 +1,307 @@
+"""The machine of one partition of `__consumer_offsets`: its groups, and their committed positions.
+
+A command answers an `Outcome` and changes nothing that is in the log; `apply` folds in what was written,
+live or when the log is read after a failover. The shell that does the writing and waiting is
+`runtime/coordinator.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any, Final
+
+from ottla.config.broker import BrokerSettings
+from ottla.config.group import GroupSettings, group_settings
+from ottla.core.caller import Caller
+from ottla.core.ids import Uuid
+from ottla.core.outcome import Applied, LogRecord, Now, Outcome
+from ottla.core.topics import Topics
+from ottla.groups import offset_requests
+from ottla.groups.classic import protocol as classic
+from ottla.groups.classic import rebalance
+from ottla.groups.classic.group import ClassicGroup, apply_group_metadata
+from ottla.groups.group import Group
+from ottla.groups.offsets import Offsets, commit_tombstone
+from ottla.groups.records import read
+from ottla.groups.timers import Timers
+from ottla.protocol.errors import (
+    GroupIdNotFound,
+    InconsistentGroupProtocol,
+    InvalidGroupId,
+    InvalidSessionTimeout,
+    KafkaError,
+    UnknownMemberId,
+)
+from ottla.protocol.messages.delete_groups import DeletableGroupResult
+from ottla.protocol.messages.describe_groups import DescribedGroup
+from ottla.protocol.messages.heartbeat import HeartbeatRequest
+from ottla.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from ottla.protocol.messages.leave_group import LeaveGroupRequest
+from ottla.protocol.messages.list_groups import ListedGroup
+from ottla.protocol.messages.offset_commit import OffsetCommitRequest
+from ottla.protocol.messages.offset_delete import OffsetDeleteRequest
+from ottla.protocol.messages.offset_fetch import OffsetFetchRequestGroup
+from ottla.protocol.messages.sync_group import SyncGroupRequest
+from ottla.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
+
+# The most tombstones that one sweep writes at a time: they have to fit into one batch.
+SLICE: Final = 1_000
+
+Apply = Callable[["GroupMachine", Any, Any, Applied], None]
+
+
+def _apply_offset(machine: GroupMachine, key: Any, value: Any, at: Applied) -> None:
+    machine.offsets.apply(key, value, at)
+    if value is not None and key.group not in machine.groups:
+        # A consumer that is in no group, only stores its positions under a group's name.
+        machine.groups[key.group] = ClassicGroup(key.group, machine)
+
+
+# Record type -> what folds it into the shard. Types that are not here are skipped.
+APPLY: Final[dict[int, Apply]] = {
+    0: _apply_offset,
+    1: _apply_offset,
+    2: lambda machine, key, value, at: apply_group_metadata(machine, key, value),
+}
+
+
+class GroupMachine:
+    """The groups of one partition. Time, ids and the cluster's topics come in from outside."""
+
+    def __init__(
+        self,
+        *,
+        settings: Callable[[], BrokerSettings],
+        topics: Topics,
+        new_id: Callable[[], Uuid],
+        group_overrides: Callable[[str], dict[str, str]] | None = None,
+    ) -> None:
+        self.settings = settings
+        self.topics = topics
+        self.new_id = new_id
+        self._group_overrides = group_overrides
+        self.groups: dict[str, Group] = {}
+        self.offsets = Offsets()
+        self.timers = Timers()
+
+    def group_settings(self, group_id: str) -> GroupSettings:
+        """The settings of a consumer or share group: its own over the broker's."""
+        overrides = {} if self._group_overrides is None else self._group_overrides(group_id)
+        return group_settings(overrides, self.settings())
+
+    # The classic protocol
+
+    def join_group(self, request: JoinGroupRequest, caller: Caller, now: Now, ticket: object) -> Outcome:
+        settings = self.settings()
+        group = self.groups.get(request.group_id)
+        timeout_ms = request.session_timeout_ms
+        error: KafkaError | None = None
+        if not request.group_id:
+            error = InvalidGroupId()
+        elif not settings.group_min_session_timeout_ms <= timeout_ms <= settings.group_max_session_timeout_ms:
+            error = InvalidSessionTimeout()
+        elif group is None or isinstance(group, ClassicGroup):
+            return classic.join_group(self, request, caller, now, ticket)
+        else:
+            return Outcome(reply=JoinGroupResponse(error_code=InconsistentGroupProtocol.code))
+        return Outcome(reply=JoinGroupResponse(error_code=error.code, member_id=request.member_id))
+
+    def sync_group(self, request: SyncGroupRequest, caller: Caller, now: Now, ticket: object) -> Outcome:
+        group = self._with_members(request.group_id)
+        if isinstance(group, ClassicGroup):
+            return classic.sync_group(group, request, now, ticket)
+        raise UnknownMemberId
+
+    def heartbeat(self, request: HeartbeatRequest, caller: Caller, now: Now) -> Outcome:
+        group = self._with_members(request.group_id)
+        if isinstance(group, ClassicGroup):
+            return classic.heartbeat(group, request, now)
+        raise UnknownMemberId
+
+    def leave_group(self, request: LeaveGroupRequest, caller: Caller, now: Now) -> Outcome:
+        """Members leave. Versions 0-2, with a single member, come as a list of one as well."""
+        if not request.group_id:
+            raise InvalidGroupId
+        group = self.groups.get(request.group_id)
+        if isinstance(group, ClassicGroup):
+            return classic.leave_group(group, request, now)
+        raise UnknownMemberId
+
+    def _with_members(self, group_id: str) -> Group:
+        if not group_id:
+            raise InvalidGroupId
+        group = self.groups.get(group_id)
+        if group is None or group.is_empty:
+            raise UnknownMemberId
+        return group
+
+    # Positions
+
+    def offset_commit(self, request: OffsetCommitRequest, caller: Caller, now: Now) -> Outcome:
+        return offset_requests.commit(self, request, caller, now)
+
+    def txn_offset_commit(self, request: TxnOffsetCommitRequest, caller: Caller, now: Now) -> Outcome:
+        if not request.group_id:
+            raise InvalidGroupId
+        return offset_requests.commit_in_transaction(self, request, caller, now)
+
+    def offset_fetch(
+        self, asked: OffsetFetchRequestGroup, caller: Caller, require_stable: bool = False
+    ) -> Outcome:
+        """Answers an OffsetFetchResponseGroup."""
+        return offset_requests.fetch(self, asked, caller, require_stable)
+
+    def offset_delete(self, request: OffsetDeleteRequest) -> Outcome:
+        if not request.group_id:
+            raise InvalidGroupId
+        return offset_requests.delete(self, request)
+
+    # Groups of any kind
+
+    def list_groups(self, states: Iterable[str] = (), types: Iterable[str] = ()) -> list[ListedGroup]:
+        """The groups in one of these states and of one of these types, whatever the case; none for any."""
+        wanted_states = {state.strip().lower() for state in states}
+        wanted_types = {type_.strip().lower() for type_ in types}
+        return [
+            group.listed()
+            for group in self.groups.values()
+            if (not wanted_states or group.state_name.lower() in wanted_states)
+            and (not wanted_types or group.kind in wanted_types)
+        ]
+
+    def describe_group(self, group_id: str) -> DescribedGroup:
+        """A classic group as DescribeGroups shows it."""
+        group = self.groups.get(group_id)
+        if group is None:
+            raise GroupIdNotFound(f"Group {group_id} not found.")
+        if not isinstance(group, ClassicGroup):
+            raise GroupIdNotFound(f"Group {group_id} is not a classic group.")
+        return group.described()
+
+    def delete_groups(self, group_ids: Iterable[str]) -> Outcome:
+        """Answers a list of DeletableGroupResult."""
+        outcome = Outcome()
+        results = []
+        for group_id in group_ids:
+            result = DeletableGroupResult(group_id=group_id)
+            try:
+                group = self.groups.get(group_id)
+                if group is None:
+                    raise GroupIdNotFound
+                group.check_delete()
+                for topic, partition in self.offsets.everything_of(group_id):
+                    outcome.records.append(commit_tombstone(group_id, topic, partition))
+                outcome.records.extend(group.tombstones())
+            except KafkaError as error:
+                result.error_code = error.code
+            results.append(result)
+        outcome.reply = results
+        return outcome
+
+    def forget(self, group: Group) -> None:
+        """A group's tombstone was written."""
+        if self.groups.get(group.group_id) is group:
+            del self.groups[group.group_id]
+
+    # The shell's verbs
+
+    def apply(self, entry: LogRecord, at: Applied) -> None:
+        """Fold a record of the log into the state."""
+        understood = read(entry)
+        if understood is None:
+            return
+        fold = APPLY.get(understood.type)
+        if fold is not None:
+            fold(self, understood.key, understood.value, at)
+
+    def end_transaction(self, producer_id: int, producer_epoch: int, committed: bool) -> None:
+        self.offsets.end_transaction(producer_id, committed)
+
+    def loaded(self, now: Now) -> Outcome:
+        """The whole log is applied: start the timers."""
+        outcome = Outcome()
+        for group in list(self.groups.values()):
+            if isinstance(group, ClassicGroup):
+                rebalance.loaded(group, now, outcome)
+            else:
+                group.loaded(now, outcome)
+        self._schedule_sweep(now)
+        return outcome
+
+    def deadline(self) -> int | None:
+        return self.timers.deadline()
+
+    def expire(self, now: Now) -> Outcome:
+        """Do what is due. It stops at the first timer that has something to write.
+
+        What comes after may rest on it, so it waits until that is applied: `deadline` is due again.
+        """
+        outcome = Outcome()
+        while not outcome.records and (timer := self.timers.due(now.monotonic_ms)) is not None:
+            timer.action(now, outcome)
+        return outcome
+
+    def topics_changed(self, deleted: dict[Uuid, str], changed: set[str], now: Now) -> Outcome:
+        """Topics were deleted, or are not what they were. The positions in deleted topics go."""
+        outcome = Outcome()
+        if deleted:
+            self._forget_topics(list(self.groups), deleted, now, outcome)
+        for group in list(self.groups.values()):
+            group.topics_changed(changed | set(deleted.values()), now, outcome)
+        return outcome
+
+    def _forget_topics(
+        self, group_ids: list[str], deleted: dict[Uuid, str], now: Now, outcome: Outcome
+    ) -> None:
+        ids = {name: topic_id for topic_id, name in deleted.items()}
+        while group_ids:
+            group_id = group_ids.pop()
+            for topic, partition in list(self.offsets.everything_of(group_id)):
+                position = self.offsets.get(group_id, topic, partition)
+                if topic in ids and (position is None or position.topic_id in (Uuid(bytes(16)), ids[topic])):
+                    outcome.records.append(commit_tombstone(group_id, topic, partition))
+            if group_ids and len(outcome.records) >= SLICE:
+                self.timers.start(now.monotonic_ms, partial(self._forget_topics, group_ids, deleted))
+                return
+
+    # Retention
+
+    def _schedule_sweep(self, now: Now) -> None:
+        after_ms = self.settings().offsets_retention_check_interval_ms
+        self.timers.start(now.monotonic_ms + after_ms, self._sweep)
+
+    def _sweep(self, now: Now, outcome: Outcome) -> None:
+        self._sweep_groups(list(self.groups), now, outcome)
+
+    def _sweep_groups(self, group_ids: list[str], now: Now, outcome: Outcome) -> None:
+        """Forget positions that nobody has used for offsets.retention.minutes, and groups without any."""
+        retention_ms = self.settings().offsets_retention_minutes * 60_000
+        while group_ids:
+            group = self.groups.get(group_ids.pop())
+            if group is not None:
+                self._sweep_group(group, retention_ms, now, outcome)
+            if group_ids and len(outcome.records) >= SLICE:
+                self.timers.start(now.monotonic_ms, partial(self._sweep_groups, group_ids))
+                return
+        self._schedule_sweep(now)
+
+    def _sweep_group(self, group: Group, retention_ms: int, now: Now, outcome: Outcome) -> None:
+        group_id = group.group_id
+        keeps = self.offsets.has_open_transactions(group_id)
+        for topic, positions in self.offsets.of_group(group_id).items():
+            if group.is_subscribed(topic):
+                keeps = True
+                continue
+            for partition, position in positions.items():
+                since = group.retained_from(position)
+                if position.expire_timestamp != -1:
+                    is_old = since is not None and now.wall_ms >= position.expire_timestamp
+                else:
+                    is_old = since is not None and now.wall_ms - since >= retention_ms
+                if is_old and not self.offsets.is_pending(group_id, topic, partition):
+                    outcome.records.append(commit_tombstone(group_id, topic, partition))
+                else:
+                    keeps = True
+        if not keeps and group.is_empty:
+            outcome.records.extend(group.tombstones())
