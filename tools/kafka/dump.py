@@ -70,7 +70,7 @@ def dump(flags: list[str], files: list[Path]) -> list[str]:
     try:
         output = run_tool("dump-log", "--files", ",".join(map(str, files)), *flags)
     except ToolFailed as error:
-        return str(error).splitlines()
+        return str(error).splitlines()[-12:]
     problems, current = [], ""
     for line in output.splitlines():
         if line.startswith("Dumping "):

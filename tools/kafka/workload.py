@@ -60,7 +60,9 @@ def fill(
     compression: str = "none",
     idempotent: bool = True,
 ) -> None:
-    settings = {"compression.type": compression, "enable.idempotence": idempotent, "linger.ms": 5}
+    # Small batches, so that the indexes have something to say.
+    settings = {"linger.ms": 5, "batch.num.messages": 20, "sticky.partitioning.linger.ms": 0}
+    settings |= {"compression.type": compression, "enable.idempotence": idempotent}
     producer = Producer({"bootstrap.servers": bootstrap} | settings)
     base = round(time.time() * 1000) - 10 * count
     for number in range(count):
