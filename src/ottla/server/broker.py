@@ -24,9 +24,13 @@ from typing import Self
 from ottla.config.broker import BrokerSettings, broker_settings, development_defaults
 from ottla.config.listeners import Listeners, SocketAddress
 from ottla.config.settings import ConfigError
+from ottla.protocol.wire import MalformedFrame
+from ottla.raft.leader import NotTheOnlyVoter
 from ottla.runtime.node import Node
+from ottla.runtime.snapshots import DamagedSnapshot
 from ottla.server.listener import Listener
 from ottla.storage.lock import DirectoryInUse
+from ottla.storage.meta_properties import MetaPropertiesError
 
 logger = logging.getLogger("ottla.broker")
 
@@ -94,6 +98,9 @@ class Broker:
             await self._node.join(self.addresses)
             for listener in self._listeners:
                 await listener.serve()
+        except (MetaPropertiesError, NotTheOnlyVoter, DamagedSnapshot, MalformedFrame) as error:
+            await self.stop()
+            raise StartupError(str(error)) from error
         except BaseException:
             await self.stop()
             raise

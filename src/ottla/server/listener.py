@@ -38,6 +38,7 @@ class Listener:
         self._server: asyncio.Server | None = None
         self._idle_timer: asyncio.TimerHandle | None = None
         self._all_gone: asyncio.Future[None] | None = None
+        self._is_closing = False
 
     async def bind(self, host: str, port: int) -> None:
         """Take the address, so that it can be told to the cluster; nobody can connect yet."""
@@ -70,6 +71,8 @@ class Listener:
     def admit(self, connection: Connection, address: str) -> bool:
         """Whether a new connection may stay. Says so once in the log when it may not."""
         settings = self._settings
+        if self._is_closing:
+            return False
         if len(self._connections) >= settings.max_connections:
             logger.warning("connection refused client=%s max.connections=%d", address, len(self._connections))
             return False
@@ -106,10 +109,14 @@ class Listener:
     # --- the end -------------------------------------------------------------------------
 
     async def close(self) -> None:
+        self._is_closing = True
         if self._idle_timer is not None:
             self._idle_timer.cancel()
         if self._server is not None:
             self._server.close()
+        # A connection that the kernel has just handed over is made known to us within two turns.
+        for _ in range(3):
+            await asyncio.sleep(0)
         for connection in list(self._connections):
             connection.abort()
         # Let the transports deliver their last call, so that nothing is left running when we return.

@@ -1,0 +1,105 @@
+"""A whole broker: both ways of embedding it, and what happens when it cannot start."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from ottla import Broker
+from ottla.config.settings import ConfigError
+from ottla.server.broker import StartupError
+from ottla.storage.lock import DirectoryInUse
+
+
+def write(bootstrap: str, value: bytes) -> None:
+    producer = Producer({"bootstrap.servers": bootstrap})
+    producer.produce("topic", value)
+    assert producer.flush(20) == 0
+
+
+def read_all(bootstrap: str, count: int) -> list[bytes | None]:
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "g", "enable.auto.commit": False})
+    consumer.assign([TopicPartition("topic", 0, 0)])
+    values = [message.value() for message in consumer.consume(count, timeout=20)]
+    consumer.close()
+    return values
+
+
+def test_a_broker_runs_in_a_thread_and_finds_its_data_again(tmp_path: Path) -> None:
+    for number in range(3):
+        with Broker(data_dir=tmp_path) as broker:
+            assert broker.data_dirs == [str(tmp_path)]
+            write(broker.bootstrap, b"%d" % number)
+            assert read_all(broker.bootstrap, number + 1) == [b"%d" % n for n in range(number + 1)]
+
+
+def test_a_broker_runs_in_a_loop_of_the_caller(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with Broker(data_dir=tmp_path, port=0) as broker:
+            await asyncio.to_thread(write, broker.bootstrap, b"async")
+            assert await asyncio.to_thread(read_all, broker.bootstrap, 1) == [b"async"]
+
+    asyncio.run(main())  # asyncio's own loop, not uvloop
+
+
+def test_without_a_directory_the_data_goes_with_the_broker() -> None:
+    with Broker() as broker:
+        write(broker.bootstrap, b"gone soon")
+        (directory,) = broker.data_dirs
+        assert Path(directory).exists()
+    assert not Path(directory).exists()
+
+
+def test_two_brokers_live_side_by_side() -> None:
+    with Broker() as one, Broker() as two:
+        write(one.bootstrap, b"one")
+        write(two.bootstrap, b"two")
+        assert read_all(one.bootstrap, 1) == [b"one"]
+        assert read_all(two.bootstrap, 1) == [b"two"]
+
+
+def test_a_directory_in_use_is_refused_and_freed_afterwards(tmp_path: Path) -> None:
+    with (
+        Broker(data_dir=tmp_path),
+        pytest.raises(DirectoryInUse, match=str(tmp_path)),
+        Broker(data_dir=tmp_path),
+    ):
+        pass
+    with Broker(data_dir=tmp_path):
+        pass
+
+
+def test_a_port_in_use_is_refused_in_one_line_and_leaves_the_directory_free(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(StartupError, match=f"port {port}"), Broker(data_dir=tmp_path, port=port):
+            pass
+    with Broker(data_dir=tmp_path, port=port) as broker:
+        assert broker.bootstrap == f"127.0.0.1:{port}"
+
+
+def test_a_directory_of_another_node_is_refused(tmp_path: Path) -> None:
+    with Broker(data_dir=tmp_path):
+        pass
+    with (
+        pytest.raises(StartupError, match=r"node\.id"),
+        Broker(data_dir=tmp_path, properties={"node.id": "7"}),
+    ):
+        pass
+
+
+def test_an_unknown_property_is_refused_with_a_suggestion() -> None:
+    with pytest.raises(ConfigError, match=r"num\.partitions"), Broker(properties={"num.partition": "3"}):
+        pass
+
+
+def test_a_plaintext_listener_for_everybody_has_to_be_asked_for() -> None:
+    with (
+        pytest.raises(ConfigError, match="insecure"),
+        Broker(properties={"listeners": "PLAINTEXT://0.0.0.0:0"}),
+    ):
+        pass
