@@ -18,7 +18,7 @@ from ottla.core.clock import Clock
 from ottla.runtime.flusher import Flusher
 from ottla.storage.checkpoints import HIGH_WATERMARKS, RECOVERY_POINTS, START_OFFSETS
 from ottla.storage.log import Log
-from ottla.storage.log_directory import LogDirectory, remove_directory
+from ottla.storage.log_directory import LogDirectory, is_of_the_disk, remove_directory
 
 # Logs looked at before other work of the loop gets its turn.
 SLICE: Final = 50
@@ -126,7 +126,10 @@ class Housekeeping:
         try:
             await chore.run(directory)
         except OSError as error:
-            directory.fail(error)
+            if is_of_the_disk(error):
+                directory.fail(error)
+            else:
+                logger.warning("housekeeping is put off directory=%s error=%s", directory.path, error)
 
     async def _for_each_log(self, directory: LogDirectory, act: Callable[[Log], object]) -> None:
         """Do something to every log, letting requests in now and then."""

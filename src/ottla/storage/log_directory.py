@@ -96,7 +96,16 @@ def open_log_directories(
             if meta != found[path]:
                 write_meta_properties(files, path, meta, clock.wall_ms())
         return [
-            LogDirectory(path, meta, locks[path], files, clock, recovery_threads, producer_id_expiration_ms)
+            LogDirectory(
+                path,
+                meta,
+                locks[path],
+                files,
+                clock,
+                recovery_threads=recovery_threads,
+                producer_id_expiration_ms=producer_id_expiration_ms,
+                neighbours=len(identities),
+            )
             for path, meta in identities.items()
         ]
     except BaseException:
@@ -126,8 +135,10 @@ class LogDirectory:
         lock: DirectoryLock,
         files: Files,
         clock: Clock,
+        *,
         recovery_threads: int,
         producer_id_expiration_ms: int,
+        neighbours: int,
     ) -> None:
         if meta.directory_id is None:
             raise MetaPropertiesError(f"{path} has no directory.id")
@@ -143,6 +154,7 @@ class LogDirectory:
         self._lock = lock
         self._clock = clock
         self._recovery_threads = recovery_threads
+        self._neighbours = neighbours  # the log directories of this process, which share its open files
         self._producer_id_expiration_ms = producer_id_expiration_ms
         self._offline_listeners: list[Callable[[Exception], None]] = []
         self._doomed: list[tuple[int, str]] = []  # when to remove which directory
@@ -169,7 +181,8 @@ class LogDirectory:
         found = [partition for partition in self._scan() if not self._put_aside(partition, is_stray)]
         settings = [settings_of(partition.topic) for partition in found]
         if self.was_clean:
-            self._keep(found, map(self._try_load, found, settings))
+            handles = self._new_handles(1)
+            self._keep(found, (self._try_load(*each, handles) for each in zip(found, settings, strict=True)))
         else:
             # Directories that were made just before a kill are here and not yet on the disk.
             self.files.sync_directory(self.path)
@@ -186,8 +199,7 @@ class LogDirectory:
         mine = threading.local()
 
         def begin() -> None:
-            # Open files belong to one thread at a time, so every thread keeps its own share of them.
-            mine.handles = Handles(self.files, max(16, shared_handles(self.files).limit // (threads + 1)))
+            mine.handles = self._new_handles(threads)
 
         def load(partition: TopicPartition, settings: TopicSettings) -> Log | Exception:
             return self._try_load(partition, settings, mine.handles)
@@ -228,8 +240,13 @@ class LogDirectory:
         logger.warning("%s belongs to no known topic (id %s); it is now %s", directory, topic_id, target)
         return True
 
+    def _new_handles(self, threads: int) -> Handles:
+        """Open files belong to one thread at a time. Loading is not done by the loop's, so it has its own."""
+        most = shared_handles(self.files).limit
+        return Handles(self.files, max(16, most // (1 + self._neighbours) // threads))
+
     def _try_load(
-        self, partition: TopicPartition, settings: TopicSettings, handles: Handles | None = None
+        self, partition: TopicPartition, settings: TopicSettings, handles: Handles
     ) -> Log | Exception:
         directory = self._directory_of(partition)
         try:
@@ -306,7 +323,7 @@ class LogDirectory:
             write_file(self.files, path, format_partition_metadata(topic_id), sync=False)
             log.sync_with_next_flush(path)
         except OSError as error:
-            if error.errno in NOT_THE_DISK:
+            if not is_of_the_disk(error):
                 with suppress(OSError):
                     remove_directory(self.files, directory)
                 raise KafkaStorageError(f"{directory} cannot be made: {error.strerror}") from error
@@ -466,14 +483,23 @@ class LogDirectory:
 
 
 def remove_directory(files: Files, path: str) -> None:
-    """Remove the files of a deleted partition and then its directory. Belongs in a worker thread.
+    """Remove the directory of a deleted partition with all that is in it. Belongs in a worker thread.
 
-    Follows no link and descends nowhere: a partition's directory holds plain files.
+    Follows no link, and does not mind if somebody else has removed it.
     """
-    with os.scandir(path) as entries:
-        for entry in entries:
-            files.unlink(entry.path)
-    files.rmdir(path)
+    with suppress(FileNotFoundError):
+        with os.scandir(path) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    remove_directory(files, entry.path)
+                else:
+                    files.unlink(entry.path)
+        files.rmdir(path)
+
+
+def is_of_the_disk(error: OSError) -> bool:
+    """Whether an error says something about the disk, and not that the process is short of something."""
+    return error.errno not in NOT_THE_DISK
 
 
 def new_uuid() -> Uuid:

@@ -221,6 +221,22 @@ def test_a_directory_that_fails_is_left_alone_and_the_other_is_kept(tmp_path: Pa
     house.live(story)
 
 
+def test_too_many_open_files_put_a_checkpoint_off(tmp_path: Path) -> None:
+    house = House(tmp_path)
+    directory = house.log_directories[0]
+    house.append(house.create())
+    house.files.fail(on="open", path=f"{directory.path}/replication*", error=errno.EMFILE)
+
+    async def story(housekeeping: Housekeeping) -> None:
+        await housekeeping.step()
+        assert directory.error is None
+        house.clock.now_ms += 5_000
+        await housekeeping.step()
+        assert read_offsets(f"{directory.path}/{HIGH_WATERMARKS}") == {T0: 1}
+
+    house.live(story)
+
+
 def test_with_many_logs_others_get_their_turn(tmp_path: Path) -> None:
     house = House(tmp_path)
     for number in range(3 * SLICE):

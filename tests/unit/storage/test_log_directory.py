@@ -333,8 +333,12 @@ def test_a_deleted_partition_is_gone_at_once_and_its_files_after_the_delay(tmp_p
     clock.now_ms += 60_000
     assert directory.take_doomed() == [str(doomed)]
     assert directory.take_doomed() == []
+    (doomed / "somebody").mkdir()
+    (doomed / "somebody" / "else").symlink_to(tmp_path / "meta.properties")
     remove_directory(directory.files, str(doomed))
     assert not doomed.exists()
+    assert (tmp_path / "meta.properties").exists()
+    remove_directory(directory.files, str(doomed))
     directory.delete_log(ORDERS_1)  # nothing there, nothing to do
     directory.close()
     assert read_offsets(str(tmp_path / RECOVERY_POINTS)) == {ORDERS_0: 0}
