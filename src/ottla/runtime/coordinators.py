@@ -7,7 +7,7 @@ broker that serves no groups does not pay for them when it starts.
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from ottla.core.types import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE
 from ottla.metadata.delta import Delta
@@ -20,6 +20,8 @@ from ottla.storage.log_directory import new_uuid
 
 if TYPE_CHECKING:
     from ottla.runtime.node import Node
+
+GROUP_RESOURCE: Final = 32
 
 logger = logging.getLogger("ottla.coordinator")
 
@@ -65,7 +67,12 @@ class Coordinators:
         from ottla.groups.shard import GroupMachine
 
         node = self._node
-        return GroupMachine(settings=lambda: node.settings, topics=self._topics, new_id=new_uuid)
+        return GroupMachine(
+            settings=lambda: node.settings,
+            topics=self._topics,
+            new_id=new_uuid,
+            group_overrides=lambda group: node.image.config(GROUP_RESOURCE, group),
+        )
 
     def _transaction_machine(self, partition: int, leader_epoch: int) -> Any:
         from ottla.transactions.machine import TransactionMachine
