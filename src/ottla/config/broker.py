@@ -159,8 +159,9 @@ def development_defaults(given: Mapping[str, str] | None = None) -> dict[str, st
     """What `ottla serve` assumes where nothing is given; Apache Kafka's defaults ask for a cluster.
 
     It listens on this machine only, keeps its data in ./data, and has one replica of the internal
-    topics, so that groups and transactions work on a single node. Only what `given` leaves open is
-    returned, and for a node that is not alone nothing about replicas.
+    topics, so that groups and transactions work on a single node. A group's first member does not
+    wait for others: three seconds are long on a laptop. Only what `given` leaves open is returned,
+    and for a node that is not alone nothing about replicas and groups.
     """
     given = given or {}
     defaults = {}
@@ -182,6 +183,8 @@ def development_defaults(given: Mapping[str, str] | None = None) -> dict[str, st
         ):
             if name not in given:
                 defaults[name] = "1"
+        if "group.initial.rebalance.delay.ms" not in given:
+            defaults["group.initial.rebalance.delay.ms"] = "0"
     return defaults
 
 

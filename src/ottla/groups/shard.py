@@ -33,7 +33,6 @@ from ottla.protocol.errors import (
     KafkaError,
     UnknownMemberId,
 )
-from ottla.protocol.messages.delete_groups import DeletableGroupResult
 from ottla.protocol.messages.describe_groups import DescribedGroup
 from ottla.protocol.messages.heartbeat import HeartbeatRequest
 from ottla.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
@@ -179,25 +178,17 @@ class GroupMachine:
             raise GroupIdNotFound(f"Group {group_id} is not a classic group.")
         return group.described()
 
-    def delete_groups(self, group_ids: Iterable[str]) -> Outcome:
-        """Answers a list of DeletableGroupResult."""
-        outcome = Outcome()
-        results = []
-        for group_id in group_ids:
-            result = DeletableGroupResult(group_id=group_id)
-            try:
-                group = self.groups.get(group_id)
-                if group is None:
-                    raise GroupIdNotFound
-                group.check_delete()
-                for topic, partition in self.offsets.everything_of(group_id):
-                    outcome.records.append(commit_tombstone(group_id, topic, partition))
-                outcome.records.extend(group.tombstones())
-            except KafkaError as error:
-                result.error_code = error.code
-            results.append(result)
-        outcome.reply = results
-        return outcome
+    def delete_group(self, group_id: str) -> Outcome:
+        """Forget a group without members, and its positions. The reply says nothing."""
+        group = self.groups.get(group_id)
+        if group is None:
+            raise GroupIdNotFound(f"Group {group_id} not found.")
+        group.check_delete()
+        records = [
+            commit_tombstone(group_id, topic, partition)
+            for topic, partition in self.offsets.everything_of(group_id)
+        ]
+        return Outcome(records=[*records, *group.tombstones()], reply=True, atomic=False)
 
     def forget(self, group: Group) -> None:
         """A group's tombstone was written."""
