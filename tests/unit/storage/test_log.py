@@ -5,6 +5,7 @@ import gc
 import os
 import struct
 from pathlib import Path
+from random import Random
 
 import pytest
 from tests.unit.storage.logs import (
@@ -381,7 +382,7 @@ def test_a_damaged_index_of_a_closed_segment_is_rebuilt_when_it_is_needed(tmp_pa
     expected = read_all(log)
     log.close(NOW)
     good = content(directory)
-    for damage in (b"", b"x", os.urandom(24), bytes(16), good[f"{0:020d}.index"][:-3]):
+    for damage in (b"", b"x", Random(1).randbytes(24), bytes(16), good[f"{0:020d}.index"][:-3]):
         (directory / f"{0:020d}.index").write_bytes(damage)
         log = open_log(directory, clean=True, **SMALL_SEGMENTS)
         assert read_all(log) == expected
