@@ -69,7 +69,7 @@ class Connection:
     def __init__(self, address: tuple[str, int]) -> None:
         self.socket = socket.create_connection(address, timeout=60)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.buffer = memoryview(bytearray(4 << 20))
+        self.buffer = memoryview(b"")
 
     def ask(self, request: bytes) -> bytes:
         """The body of the response, after its correlation id."""
@@ -84,6 +84,8 @@ class Connection:
 
     def skip_frames(self, count: int) -> int:
         """Reads `count` frames without looking into them; returns their bytes."""
+        if not self.buffer:  # not for connections that only wait: ten thousand of these would be 40 GB
+            self.buffer = memoryview(bytearray(4 << 20))
         total = position = end = 0
         left = -1  # bytes to come of the frame at hand; below zero between frames
         while count:
