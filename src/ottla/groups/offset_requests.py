@@ -109,6 +109,7 @@ def commit(machine: GroupMachine, request: OffsetCommitRequest, caller: Caller, 
     for topic in request.topics:
         by_id = caller.version >= TOPIC_IDS_SINCE
         name = machine.topics.name_of(topic.topic_id) if by_id else topic.name
+        topic_id = topic.topic_id if by_id else machine.topics.topic_id(topic.name) or ZERO_UUID
         answers = []
         for each in topic.partitions:
             answer = OffsetCommitResponsePartition(partition_index=each.partition_index)
@@ -116,7 +117,7 @@ def commit(machine: GroupMachine, request: OffsetCommitRequest, caller: Caller, 
                 if name is None:
                     raise UnknownTopicId
                 made_at = now.wall_ms if each.commit_timestamp == -1 else each.commit_timestamp
-                position = _position(each, made_at, expires, topic.topic_id)
+                position = _position(each, made_at, expires, topic_id)
                 outcome.records.append(
                     _commit_one(machine, request.group_id, name, each.partition_index, position, permission)
                 )
@@ -287,7 +288,7 @@ def _fetched(
     if require_stable and machine.offsets.is_pending(group_id, topic, partition):
         return _nothing(partition, UnstableOffsetCommit.code)
     position = machine.offsets.get(group_id, topic, partition)
-    if position is None:
+    if position is None or _is_of_another(position, machine.topics.topic_id(topic)):
         return _nothing(partition)
     return OffsetFetchResponsePartitions(
         partition_index=partition,
@@ -295,6 +296,11 @@ def _fetched(
         committed_leader_epoch=position.leader_epoch,
         metadata=position.metadata,
     )
+
+
+def _is_of_another(position: Committed, topic_id: Uuid | None) -> bool:
+    """Whether it is about a topic of the same name that was deleted."""
+    return topic_id is not None and position.topic_id not in (ZERO_UUID, topic_id)
 
 
 def _nothing(partition: int, error_code: int = 0) -> OffsetFetchResponsePartitions:

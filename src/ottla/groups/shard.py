@@ -14,13 +14,13 @@ from typing import Any, Final
 from ottla.config.broker import BrokerSettings
 from ottla.config.group import GroupSettings, group_settings
 from ottla.core.caller import Caller
-from ottla.core.ids import Uuid
+from ottla.core.ids import ZERO_UUID, Uuid
 from ottla.core.outcome import Applied, LogRecord, Now, Outcome
 from ottla.core.topics import Topics
 from ottla.groups import offset_requests
 from ottla.groups.classic import protocol as classic
 from ottla.groups.classic import rebalance
-from ottla.groups.classic.group import ClassicGroup, apply_group_metadata
+from ottla.groups.classic.group import ClassicGroup, apply_group_metadata, refused
 from ottla.groups.group import Group
 from ottla.groups.offsets import Offsets, commit_tombstone
 from ottla.groups.records import read
@@ -30,12 +30,11 @@ from ottla.protocol.errors import (
     InconsistentGroupProtocol,
     InvalidGroupId,
     InvalidSessionTimeout,
-    KafkaError,
     UnknownMemberId,
 )
 from ottla.protocol.messages.describe_groups import DescribedGroup
 from ottla.protocol.messages.heartbeat import HeartbeatRequest
-from ottla.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from ottla.protocol.messages.join_group import JoinGroupRequest
 from ottla.protocol.messages.leave_group import LeaveGroupRequest
 from ottla.protocol.messages.list_groups import ListedGroup
 from ottla.protocol.messages.offset_commit import OffsetCommitRequest
@@ -93,18 +92,15 @@ class GroupMachine:
 
     def join_group(self, request: JoinGroupRequest, caller: Caller, now: Now, ticket: object) -> Outcome:
         settings = self.settings()
-        group = self.groups.get(request.group_id)
-        timeout_ms = request.session_timeout_ms
-        error: KafkaError | None = None
+        shortest, longest = settings.group_min_session_timeout_ms, settings.group_max_session_timeout_ms
         if not request.group_id:
-            error = InvalidGroupId()
-        elif not settings.group_min_session_timeout_ms <= timeout_ms <= settings.group_max_session_timeout_ms:
-            error = InvalidSessionTimeout()
-        elif group is None or isinstance(group, ClassicGroup):
+            return Outcome(reply=refused(InvalidGroupId.code, request.member_id))
+        if not shortest <= request.session_timeout_ms <= longest:
+            return Outcome(reply=refused(InvalidSessionTimeout.code, request.member_id))
+        group = self.groups.get(request.group_id)
+        if group is None or isinstance(group, ClassicGroup):
             return classic.join_group(self, request, caller, now, ticket)
-        else:
-            return Outcome(reply=JoinGroupResponse(error_code=InconsistentGroupProtocol.code))
-        return Outcome(reply=JoinGroupResponse(error_code=error.code, member_id=request.member_id))
+        return Outcome(reply=refused(InconsistentGroupProtocol.code))
 
     def sync_group(self, request: SyncGroupRequest, caller: Caller, now: Now, ticket: object) -> Outcome:
         group = self._with_members(request.group_id)
@@ -250,7 +246,7 @@ class GroupMachine:
             group_id = group_ids.pop()
             for topic, partition in list(self.offsets.everything_of(group_id)):
                 position = self.offsets.get(group_id, topic, partition)
-                if topic in ids and (position is None or position.topic_id in (Uuid(bytes(16)), ids[topic])):
+                if topic in ids and (position is None or position.topic_id in (ZERO_UUID, ids[topic])):
                     outcome.records.append(commit_tombstone(group_id, topic, partition))
             if group_ids and len(outcome.records) >= SLICE:
                 self.timers.start(now.monotonic_ms, partial(self._forget_topics, group_ids, deleted))

@@ -224,7 +224,7 @@ class ClassicGroup(Group):
     def remove(self, member: Member, outcome: Outcome) -> None:
         """Forget a member. If it waits for something it is told that it is unknown, and may join anew."""
         self._forget(member)
-        self.answer_join(member, JoinGroupResponse(error_code=UnknownMemberId.code), outcome)
+        self.answer_join(member, refused(UnknownMemberId.code), outcome)
         self.answer_sync(member, SyncGroupResponse(error_code=UnknownMemberId.code), outcome)
         if member.instance_id is not None:
             del self.static[member.instance_id]
@@ -238,10 +238,7 @@ class ClassicGroup(Group):
         """The same instance, started again: it takes the place of its predecessor, which is fenced."""
         assert old.instance_id is not None
         self._forget(old)
-        fenced = JoinGroupResponse(
-            error_code=FencedInstanceId.code, member_id=old.member_id, protocol_name=None
-        )
-        self.answer_join(old, fenced, outcome)
+        self.answer_join(old, refused(FencedInstanceId.code, old.member_id), outcome)
         self.answer_sync(old, SyncGroupResponse(error_code=FencedInstanceId.code), outcome)
         if self.leader == old.member_id:
             self.leader = new.member_id
@@ -406,6 +403,11 @@ class ClassicGroup(Group):
             member.assignment = each.assignment
         self.state = State.STABLE if self.members else State.EMPTY
         self.subscribed = self.find_subscribed()
+
+
+def refused(error_code: int, member_id: str = "") -> JoinGroupResponse:
+    """The answer to a member that is not let in."""
+    return JoinGroupResponse(error_code=error_code, member_id=member_id, protocol_name=None)
 
 
 def apply_group_metadata(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from ottla.core.caller import Caller
 from ottla.core.outcome import Now, Outcome
 from ottla.groups.classic import rebalance
-from ottla.groups.classic.group import ClassicGroup, State
+from ottla.groups.classic.group import ClassicGroup, State, refused
 from ottla.groups.classic.member import Member
 from ottla.protocol.errors import (
     GroupMaxSizeReached,
@@ -19,7 +19,7 @@ from ottla.protocol.errors import (
     UnknownMemberId,
 )
 from ottla.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-from ottla.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from ottla.protocol.messages.join_group import JoinGroupRequest
 from ottla.protocol.messages.leave_group import (
     LeaveGroupRequest,
     LeaveGroupResponse,
@@ -89,7 +89,7 @@ class _Join:
             return
         # It joins again under this id, so that a lost answer does not leave a member behind (KIP-394).
         rebalance.start_pending(self.group, member_id, self.request.session_timeout_ms, self.now)
-        self.outcome.reply = JoinGroupResponse(error_code=MemberIdRequired.code, member_id=member_id)
+        self.outcome.reply = refused(MemberIdRequired.code, member_id)
 
     def _new_static(self, instance_id: str) -> None:
         member_id = self._new_member_id(instance_id)
@@ -170,8 +170,7 @@ class _Join:
 
     def _await(self, member: Member) -> None:
         # A client that asks again has given up on its last request.
-        again = JoinGroupResponse(error_code=RebalanceInProgress.code, member_id=member.member_id)
-        self.group.answer_join(member, again, self.outcome)
+        self.group.answer_join(member, refused(RebalanceInProgress.code, member.member_id), self.outcome)
         self.group.await_join(member, self.ticket)
 
     def _new_member_id(self, prefix: str) -> str:
@@ -186,17 +185,17 @@ def join_group(
     is_new = group is None
     if group is None:
         if request.member_id:
-            return _refused(request.member_id, UnknownMemberId())
+            return Outcome(reply=refused(UnknownMemberId.code, request.member_id))
         group = ClassicGroup(request.group_id, machine, now.wall_ms)
     assert isinstance(group, ClassicGroup), f"{group.group_id} is a {group.kind} group"
     join = _Join(group, request, caller, now, ticket)
     try:
         join.run()
     except GroupMaxSizeReached as error:
-        join.outcome.reply = JoinGroupResponse(error_code=error.code)
+        join.outcome.reply = refused(error.code)
         return join.outcome
     except KafkaError as error:
-        return _refused(request.member_id, error)
+        return Outcome(reply=refused(error.code, request.member_id))
     if is_new:
         machine.groups[group.group_id] = group
         if not join.outcome.records:
@@ -309,10 +308,6 @@ def _synced(group: ClassicGroup, assignment: bytes) -> SyncGroupResponse:
 
 def _differ(theirs: str | None, ours: str | None) -> bool:
     return theirs is not None and ours is not None and theirs != ours
-
-
-def _refused(member_id: str, error: KafkaError) -> Outcome:
-    return Outcome(reply=JoinGroupResponse(error_code=error.code, member_id=member_id))
 
 
 def _java_text(sixteen: bytes) -> str:
