@@ -8,6 +8,7 @@ goes round clears flags until it finds a handle nobody used since it last came b
 
 from __future__ import annotations
 
+import errno
 import os
 from typing import Final
 from weakref import WeakKeyDictionary
@@ -79,7 +80,14 @@ class Handles:
         if len(self._ring) >= self.limit:
             self._make_room()
         handle._closing = False
-        handle.fd = self.files.open(handle.path, flags)
+        while True:
+            try:
+                handle.fd = self.files.open(handle.path, flags)
+                break
+            except OSError as error:
+                # Connections may have taken more than their share. That is no fault of the disk.
+                if error.errno not in (errno.EMFILE, errno.ENFILE) or not self._make_room():
+                    raise
         self._ring[handle] = None
         return handle.fd
 
@@ -89,7 +97,8 @@ class Handles:
         del self._ring[handle]
         self.files.close(fd)
 
-    def _make_room(self) -> None:
+    def _make_room(self) -> bool:
+        """Close a file; False if all are pinned."""
         # Twice round clears every flag and comes back, unless all are pinned. A file may be closed with data
         # that is not synced: the data stays with the kernel, and so does an error of writing it back, which
         # the next fsync of the file reports even when it was reopened in between.
@@ -97,10 +106,11 @@ class Handles:
             handle = next(iter(self._ring))
             if not handle._pins and not handle.used:
                 self._close(handle)
-                return
+                return True
             handle.used = False
             del self._ring[handle]
             self._ring[handle] = None
+        return False
 
 
 def _default_limit() -> int:

@@ -354,7 +354,7 @@ class Log:
     def append_as_follower(self, records: Buffer, now_ms: int = -1) -> None:
         """Append what the leader sent, with its offsets; a batch that is cut off at the end is left out.
 
-        Raises CorruptMessage or OffsetOutOfRange and has then changed nothing.
+        Raises CorruptMessage, OffsetOutOfRange or RecordListTooLarge and has then changed nothing.
         """
         if self.failed:
             raise KafkaStorageError
@@ -368,6 +368,10 @@ class Log:
             if header.base_offset < next_offset or header.last_offset_delta < 0:
                 raise OffsetOutOfRange(
                     f"the leader's batch at {header.base_offset} comes after {next_offset}"
+                )
+            if header.size > self.segments.max_bytes:
+                raise RecordListTooLarge(
+                    f"the leader's batch at {header.base_offset} is larger than a segment"
                 )
             next_offset = header.last_offset + 1
             found.append((FileBatch.of(header), batch))

@@ -109,12 +109,12 @@ class Segment:
 
     @classmethod
     def create(cls, handles: Handles, directory: str, base_offset: int, created_ms: int) -> Segment:
-        """A new, empty segment; files that happen to have its names are emptied."""
+        """A new, empty segment; files that happen to have its names are replaced."""
         segment = cls(handles, directory, base_offset, created_ms)
+        if Path(segment.log.handle.path).exists():
+            # Not emptied: somebody may still have a map of it.
+            handles.files.unlink(segment.log.handle.path)
         segment.log.create()
-        segment.log.load()
-        if segment.log.size:
-            segment.log.truncate(0)
         segment.clear_indexes()
         # Index files are written rarely: they need not take up open files until then.
         segment.offset_index.file.handle.close()
@@ -123,7 +123,11 @@ class Segment:
 
     def activate(self, max_index_bytes: int) -> None:
         """Prepare for appends."""
-        self.count_entries_left(max_index_bytes)
+        try:
+            self.count_entries_left(max_index_bytes)
+        except CorruptIndex:
+            self.rebuild_indexes()
+            self.count_entries_left(max_index_bytes)
         self.greatest_timestamp()
 
     def count_entries_left(self, max_index_bytes: int) -> None:
@@ -221,11 +225,25 @@ class Segment:
         """The greatest timestamp, and the last offset of the batch that has it."""
         if self.max_timestamp is None:
             try:
-                self.max_timestamp, self.max_timestamp_offset = self.time_index.last()
+                self.max_timestamp, self.max_timestamp_offset = self._indexed_timestamp()
             except CorruptIndex:
                 self.rebuild_indexes()
                 return self.greatest_timestamp()
         return self.max_timestamp, self.max_timestamp_offset
+
+    def _indexed_timestamp(self) -> tuple[int, int]:
+        """The last entry of the time index, compared with its batch: retention deletes because of it."""
+        timestamp, offset = self.time_index.last()
+        if timestamp == NO_TIMESTAMP:
+            if self.first_timestamp() > timestamp:
+                raise CorruptIndex(f"{self.path(TIME_INDEX)} has no entry")
+            return timestamp, offset
+        for batch in self._walk_from(offset):
+            if batch.last_offset >= offset:
+                if batch.base_offset <= offset and batch.max_timestamp == timestamp:
+                    return timestamp, offset
+                break
+        raise CorruptIndex(f"{self.path(TIME_INDEX)} has {timestamp} at {offset}, where it is not")
 
     def retention_timestamp(self) -> int:
         """The greatest timestamp, or when the file was last changed if no record has one."""
@@ -386,22 +404,27 @@ class Segment:
         if position >= self.log.size:
             return None
         dropped = self.log.batch_at(position).base_offset
-        self.offset_index.truncate(offset)
-        self.time_index.truncate(offset)
-        self.transaction_index.truncate(offset)
         self.log.truncate(position)
+        self.transaction_index.truncate(offset)
         self._bookmarks.clear()
         kept = bisect_left(self._recent_positions, position)
         del self._recent_offsets[kept:], self._recent_positions[kept:]
         if not position:
             self._first_timestamp = None
             self.end_timestamp = UNKNOWN
+        try:
+            self.offset_index.truncate(offset)
+            self.time_index.truncate(offset)
+        except CorruptIndex:
+            self.rebuild_indexes()
+            return dropped
         self.bytes_since_index = 0
         # Of what is left the index knows the greatest timestamp up to its last entry.
-        self.max_timestamp, self.max_timestamp_offset = self.time_index.last()
-        for batch in self._walk_from(self.max_timestamp_offset):
-            if batch.max_timestamp > self.max_timestamp:
-                self.max_timestamp, self.max_timestamp_offset = batch.max_timestamp, batch.last_offset
+        timestamp, offset = self.time_index.last()
+        for batch in self._walk_from(offset):
+            if batch.max_timestamp > timestamp:
+                timestamp, offset = batch.max_timestamp, batch.last_offset
+        self.max_timestamp, self.max_timestamp_offset = timestamp, offset
         return dropped
 
     def delete(self) -> None:

@@ -66,6 +66,11 @@ class Segments:
         # Files that were renamed for deletion, and when they are due.
         self.doomed: deque[tuple[int, str]] = deque()
         self.configure(settings)
+        self._draw_jitter(self.active)
+
+    def _draw_jitter(self, segment: Segment) -> None:
+        if self.max_jitter_ms:
+            segment.jitter_ms = self._jitter(self.max_jitter_ms)
 
     def configure(self, settings: TopicSettings) -> None:
         """Take over settings; the active segment follows the new ones from now on."""
@@ -133,8 +138,7 @@ class Segments:
         self.active.deactivate()
         segment = Segment.create(self._handles, self.directory, base_offset, now_ms)
         segment.activate(self.max_index_bytes)
-        if self.max_jitter_ms:
-            segment.jitter_ms = self._jitter(self.max_jitter_ms)
+        self._draw_jitter(segment)
         self.unsynced.append(self.active)
         self._segments.append(segment)
         self._bases.append(base_offset)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import pytest
 
 from ottla.storage.files import OsFiles
 from ottla.storage.handles import Handle, Handles, shared_handles
+from ottla.testing.disk import FaultyFiles
 
 
 def made(directory: Path, handles: Handles, count: int) -> list[Handle]:
@@ -54,6 +56,20 @@ def test_files_over_the_limit_are_opened_when_all_others_are_pinned(tmp_path: Pa
     handles = Handles(OsFiles(), limit=2)
     opened = made(tmp_path, handles, 4)
     assert len({handle.pin() for handle in opened}) == 4
+
+
+def test_when_the_process_has_no_more_files_to_give_one_of_ours_is_closed(tmp_path: Path) -> None:
+    files = FaultyFiles(OsFiles())
+    handles = Handles(files)
+    first, second, third = made(tmp_path, handles, 3)
+    first.get()
+    files.fail(on="open", error=errno.EMFILE)
+    assert os.pread(second.get(), 1, 0) == b"1"
+    assert first.fd == -1
+    second.pin()
+    files.fail(on="open", error=errno.EMFILE)
+    with pytest.raises(OSError, match="Too many open files"):
+        third.get()
 
 
 def test_a_file_that_is_gone_is_not_made_again_by_reading_it(tmp_path: Path) -> None:

@@ -213,11 +213,12 @@ def test_jitter_makes_segments_roll_earlier(tmp_path: Path) -> None:
 
     log = open_log(tmp_path / "log", segment_ms=1000, segment_jitter_ms=500, jitter=jitter)
     append(log, b"a", timestamp=NOW)
-    append(log, b"b", timestamp=NOW + 2000)
-    append(log, b"c", timestamp=NOW + 2600)
-    append(log, b"d", timestamp=NOW + 2601)
-    assert bases(log) == [0, 1, 3]
-    assert drawn == [500, 500]
+    append(log, b"b", timestamp=NOW + 600)
+    append(log, b"c", timestamp=NOW + 601)
+    append(log, b"d", timestamp=NOW + 1201)
+    append(log, b"e", timestamp=NOW + 1202)
+    assert bases(log) == [0, 2, 4]
+    assert drawn == [500, 500, 500]
 
 
 def test_a_full_index_ends_a_segment(tmp_path: Path) -> None:
@@ -389,6 +390,27 @@ def test_a_damaged_index_of_a_closed_segment_is_rebuilt_when_it_is_needed(tmp_pa
         for offset in range(40):
             assert read_header(log.read(offset, 1, 40)).base_offset == offset
         log.close(NOW)
+
+
+@pytest.mark.parametrize("suffix", [".index", ".timeindex"])
+@pytest.mark.parametrize("damage", [b"x", bytes(24), b"", Random(2).randbytes(24), Random(3).randbytes(240)])
+@pytest.mark.parametrize("base", [0, 36])
+def test_a_damaged_index_is_never_believed(tmp_path: Path, suffix: str, damage: bytes, base: int) -> None:
+    directory = tmp_path / "log"
+    log = open_log(directory, **SMALL_SEGMENTS)
+    fill(log, 40)
+    log.close(NOW)
+    (directory / f"{base:020d}{suffix}").write_bytes(damage)
+    log = open_log(directory, clean=True, **SMALL_SEGMENTS, retention_ms=39_500)
+    assert len(read_all(log)) == 40
+    assert log.max_timestamp() == (39, NOW + 39_000, 0)
+    assert log.offset_for_timestamp(NOW + 5000, 40) == (5, NOW + 5000, 0)
+    assert log.offset_for_timestamp(NOW + 37_000, 40) == (37, NOW + 37_000, 0)
+    log.advance_high_watermark(40)
+    assert log.enforce_retention(NOW + 47_000) == 0
+    assert log.enforce_retention(NOW + 48_000) == 1
+    log.truncate_to(37)
+    assert sorted(read_all(log)) == list(range(9, 37))
 
 
 # Time
