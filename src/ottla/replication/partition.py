@@ -52,6 +52,7 @@ class Partition:
         "partition",
         "partition_epoch",
         "topic_id",
+        "turns",
     )
 
     def __init__(
@@ -74,6 +75,9 @@ class Partition:
         self.is_leader = False
         self.offline = False  # its log directory failed; only a restart brings it back
         self.isr = InSyncReplicas(node_id)
+        # Producer id to the last of its transactional batches that wait to be verified: whatever the producer
+        # sends meanwhile has to come after it.
+        self.turns: dict[int, asyncio.Future[None]] = {}
         self._waiters: dict[Waiter, None] = {}
         self._committed: list[tuple[int, int, asyncio.Future[None]]] = []
         self._ticket = itertools.count()
@@ -124,7 +128,12 @@ class Partition:
     # --- writing -------------------------------------------------------------------------
 
     def append(
-        self, records: Buffer, now_ms: int, acks: int = -1, origin: Origin = Origin.CLIENT
+        self,
+        records: Buffer,
+        now_ms: int,
+        acks: int = -1,
+        origin: Origin = Origin.CLIENT,
+        transaction_version: int = 0,
     ) -> Appended:
         """Append as leader. The bytes reach the file when the turn ends (`Replicas.write_pending`)."""
         if not self.is_leader:
@@ -136,7 +145,9 @@ class Partition:
             )
         log = self.log
         try:
-            appended = log.append(records, self.leader_epoch, now_ms, origin=origin)
+            appended = log.append(
+                records, self.leader_epoch, now_ms, origin=origin, transaction_version=transaction_version
+            )
         except OSError as error:  # a new segment could not be made
             raise self.directory.fail(error) from error
         if not appended.duplicate:

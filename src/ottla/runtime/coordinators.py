@@ -19,6 +19,7 @@ from ottla.runtime.topics import ImageTopics
 from ottla.storage.log_directory import new_uuid
 
 if TYPE_CHECKING:
+    from ottla.runtime.markers import Markers
     from ottla.runtime.node import Node
 
 GROUP_RESOURCE: Final = 32
@@ -30,6 +31,7 @@ class Coordinators:
     def __init__(self, node: Node) -> None:
         self._node = node
         self._topics = ImageTopics(lambda: node.image)
+        self._markers: Markers | None = None
         self.groups: Coordinator[Any] = Coordinator(
             CONSUMER_OFFSETS,
             node,
@@ -46,7 +48,7 @@ class Coordinators:
             node,
             Writing(base_sequence=-1, codec=lambda: 0, timeout_ms=lambda: node.settings.request_timeout_ms),
             make=self._transaction_machine,
-            on_effect=self._unknown_effect,
+            on_effect=self._write_markers,
         )
         self.share_state: Coordinator[Any] = Coordinator(
             SHARE_GROUP_STATE,
@@ -90,6 +92,13 @@ class Coordinators:
         node = self._node
         return ShareStateMachine(leader_epoch, lambda: node.settings)
 
+    def _write_markers(self, effect: Any) -> None:
+        if self._markers is None:
+            from ottla.runtime.markers import Markers
+
+            self._markers = Markers(self._node)
+        self._markers.write(effect)
+
     def _unknown_effect(self, effect: Any) -> None:
         logger.error("nobody carries out %r", effect)
 
@@ -114,5 +123,7 @@ class Coordinators:
             self.groups.take(lambda machine, now: machine.topics_changed(deleted, changed, now))
 
     async def close(self) -> None:
+        if self._markers is not None:
+            await self._markers.close()
         for coordinator in self.by_topic.values():
             await coordinator.close()

@@ -42,6 +42,10 @@ SERVED = {
         Served(21, "delete_records", 0, 2),
         Served(22, "init_producer_id", 0, 5),  # 6 is unstable in Kafka 4.3 (two-phase commit, KIP-939)
         Served(23, "offset_for_leader_epoch", 0, 4),
+        Served(24, "add_partitions_to_txn", 0, 5),
+        Served(25, "add_offsets_to_txn", 0, 4),
+        Served(26, "end_txn", 0, 5),
+        Served(27, "write_txn_markers", 0, 2),
         Served(32, "describe_configs", 0, 4),
         Served(33, "alter_configs", 0, 2),
         Served(35, "describe_log_dirs", 0, 5),
@@ -57,6 +61,8 @@ SERVED = {
         Served(60, "describe_cluster", 0, 2),
         Served(61, "describe_producers", 0, 0),
         Served(64, "unregister_broker", 0, 0),
+        Served(65, "describe_transactions", 0, 0),
+        Served(66, "list_transactions", 0, 2),
         Served(74, "list_config_resources", 0, 1),
         Served(75, "describe_topic_partitions", 0, 0),
     )

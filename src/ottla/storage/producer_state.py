@@ -67,6 +67,23 @@ class Producer:
         return self.batches[-1].offset_delta if self.batches else 0
 
 
+class Verification:
+    """That somebody is asking the coordinator whether this partition is in a producer's transaction.
+
+    It is the same object until a record or a marker of the producer is appended. So when the answer comes
+    after that transaction has ended, and perhaps another begun, it is known to be too late. It remembers
+    the lowest sequence that was asked about: if that batch has to be sent again, none after it may be
+    written before.
+    """
+
+    __slots__ = ("epoch", "lowest_sequence", "started_ms")
+
+    def __init__(self, epoch: int, sequence: int, now_ms: int) -> None:
+        self.epoch = epoch
+        self.lowest_sequence = sequence
+        self.started_ms = now_ms
+
+
 class CompletedTransaction(NamedTuple):
     producer_id: int
     first_offset: int
@@ -77,7 +94,7 @@ class CompletedTransaction(NamedTuple):
 class Producers:
     """The producers of one log, and its transactions that are open or not yet replicated."""
 
-    __slots__ = ("_by_id", "_ongoing", "_unreplicated", "end_offset")
+    __slots__ = ("_by_id", "_ongoing", "_unreplicated", "_verifying", "end_offset")
 
     def __init__(self, producers: Iterable[Producer] = (), end_offset: int = 0) -> None:
         self._by_id: dict[int, Producer] = {producer.id: producer for producer in producers}
@@ -91,6 +108,7 @@ class Producers:
         }
         # First offset to marker's offset, of transactions whose marker is not below the high watermark.
         self._unreplicated: dict[int, int] = {}
+        self._verifying: dict[int, Verification] = {}
         # The state is that of the log up to here.
         self.end_offset = end_offset
 
@@ -110,6 +128,29 @@ class Producers:
             and producer.epoch == epoch
             and producer.transaction_first_offset != NO_OFFSET
         )
+
+    def start_verification(self, producer_id: int, epoch: int, sequence: int, now_ms: int) -> Verification:
+        """A batch would be the first of its transaction here, which has to be asked about."""
+        found = self._verifying.get(producer_id)
+        if found is None:
+            found = self._verifying[producer_id] = Verification(epoch, sequence, now_ms)
+        elif epoch > found.epoch:
+            found.epoch, found.lowest_sequence = epoch, sequence
+        elif epoch == found.epoch and sequence < found.lowest_sequence:
+            found.lowest_sequence = sequence
+        return found
+
+    def check_verified(
+        self, producer_id: int, epoch: int, sequence: int, verification: Verification | None
+    ) -> None:
+        """Whether the first batch of a transaction may be appended, now that it was verified."""
+        if verification is None or self._verifying.get(producer_id) is not verification:
+            raise InvalidTxnState(f"the transaction of producer {producer_id} has ended meanwhile")
+        if epoch == verification.epoch and sequence > verification.lowest_sequence:
+            raise OutOfOrderSequenceNumber(
+                f"producer {producer_id} sent sequence {sequence} while {verification.lowest_sequence} is"
+                f" still to be sent again"
+            )
 
     def check(
         self,
@@ -189,6 +230,7 @@ class Producers:
         if transactional and producer.transaction_first_offset == NO_OFFSET:
             producer.transaction_first_offset = first_offset
             self._ongoing[first_offset] = producer_id
+            self._verifying.pop(producer_id, None)
 
     def check_marker(
         self, producer_id: int, epoch: int, coordinator_epoch: int, transaction_version: int = 0
@@ -219,6 +261,7 @@ class Producers:
         producer = self._by_id.get(producer_id)
         if producer is None:
             producer = self._by_id[producer_id] = Producer(producer_id)
+        self._verifying.pop(producer_id, None)
         first_offset = producer.transaction_first_offset
         if producer.epoch != epoch:
             producer.epoch = epoch
@@ -263,6 +306,13 @@ class Producers:
         ]
         for producer_id in gone:
             del self._by_id[producer_id]
+        if self._verifying:
+            oldest_ms = now_ms - expiration_ms
+            self._verifying = {
+                producer_id: verification
+                for producer_id, verification in self._verifying.items()
+                if verification.started_ms > oldest_ms
+            }
         return len(gone)
 
 

@@ -12,7 +12,6 @@ from typing import Final
 from ottla.core.files import Buffer
 from ottla.core.types import INTERNAL_TOPICS
 from ottla.protocol.errors import (
-    InvalidProducerIdMapping,
     InvalidRecord,
     InvalidRequiredAcks,
     InvalidTimestamp,
@@ -20,7 +19,6 @@ from ottla.protocol.errors import (
     KafkaError,
     NotLeaderOrFollower,
     RequestTimedOut,
-    TransactionalIdAuthorizationFailed,
     UnknownTopicId,
     UnsupportedCompressionType,
 )
@@ -37,7 +35,9 @@ from ottla.protocol.messages.produce import (
 from ottla.replication.partition import Partition
 from ottla.server.context import Context, Disconnect
 from ottla.server.hosting import hosted
+from ottla.server.transactional_produce import Unverified, append_when_verified, may_append
 from ottla.server.waiting import settled
+from ottla.storage.log import Appended
 
 # Kafka's own tools may repair an internal topic by hand under this client id.
 ADMIN_CLIENT: Final = "__admin_client"
@@ -55,6 +55,7 @@ Waiting = list[tuple[PartitionProduceResponse, asyncio.Future[None]]]
 async def produce(request: ProduceRequest, ctx: Context) -> ProduceResponse | None:
     # Until its first await a handler runs in the order the client sent its requests.
     waiting: Waiting = []
+    unverified: list[Unverified] = []
     now_ms = ctx.node.clock.wall_ms()
     responses = []
     for topic in request.topic_data:
@@ -69,12 +70,16 @@ async def produce(request: ProduceRequest, ctx: Context) -> ProduceResponse | No
         if name in INTERNAL_TOPICS and ctx.client_id != ADMIN_CLIENT:
             refused = InvalidTopic("Clients may not write to an internal topic")
         answers = [
-            _append(request, ctx, name, data, now_ms, waiting) if refused is None else _refused(data, refused)
+            _append(request, ctx, name, data, now_ms, waiting, unverified)
+            if refused is None
+            else _refused(data.index, refused)
             for data in topic.partition_data
         ]
         responses.append(
             TopicProduceResponse(name=name, topic_id=topic.topic_id, partition_responses=answers)
         )
+    if unverified:
+        await _append_unverified(unverified, request, ctx, waiting)
     if request.acks == 0:
         _close_on_error(responses)
         return None
@@ -95,6 +100,7 @@ def _append(
     data: PartitionProduceData,
     now_ms: int,
     waiting: Waiting,
+    unverified: list[Unverified],
 ) -> PartitionProduceResponse:
     acks = request.acks
     try:
@@ -105,13 +111,15 @@ def _append(
         if records is None or len(records) < BATCH_HEADER or records[MAGIC] != 2 or ctx.version < 3:
             records = _as_batch(records, ctx.version)
         attributes = records[ATTRIBUTES]
-        if attributes & TRANSACTIONAL:
-            _check_transaction(request)
         if attributes & CODEC == ZSTD and ctx.version < 7:
             raise UnsupportedCompressionType
+        if attributes & TRANSACTIONAL and not may_append(request, ctx.version, partition, records, ctx.node):
+            answer = PartitionProduceResponse(index=data.index)
+            unverified.append(Unverified(partition, records, answer))
+            return answer
         appended = partition.append(records, now_ms, acks)
     except KafkaError as error:
-        return _refused(data, error)
+        return _refused(data.index, error)
     answer = PartitionProduceResponse(
         index=data.index,
         base_offset=appended.base_offset,
@@ -121,6 +129,25 @@ def _append(
     if acks == -1:
         _wait_for(ctx, partition, appended.last_offset, answer, waiting)
     return answer
+
+
+async def _append_unverified(
+    unverified: list[Unverified], request: ProduceRequest, ctx: Context, waiting: Waiting
+) -> None:
+    """The rest of `_append`, for batches that had to wait for the transaction's coordinator."""
+
+    def appended(batch: Unverified, done: Appended) -> None:
+        answer = batch.answer
+        answer.base_offset = done.base_offset
+        answer.log_append_time_ms = done.log_append_time_ms
+        answer.log_start_offset = batch.partition.log.start_offset
+        if request.acks == -1:
+            _wait_for(ctx, batch.partition, done.last_offset, answer, waiting)
+
+    def refused(batch: Unverified, error: KafkaError) -> None:
+        _refuse(batch.answer, error)
+
+    await append_when_verified(unverified, request, ctx.version, ctx.node, appended=appended, refused=refused)
 
 
 def _wait_for(
@@ -163,16 +190,13 @@ def _as_batch(records: Buffer | None, version: int) -> Buffer:
     return up_convert(records)
 
 
-def _check_transaction(request: ProduceRequest) -> None:
-    if request.transactional_id is None:
-        raise TransactionalIdAuthorizationFailed("A transactional batch needs a transactional id")
-    raise InvalidProducerIdMapping(f"No transaction is known for {request.transactional_id!r}")
+def _refused(index: int, error: KafkaError) -> PartitionProduceResponse:
+    return _refuse(PartitionProduceResponse(index=index), error)
 
 
-def _refused(data: PartitionProduceData, error: KafkaError) -> PartitionProduceResponse:
-    answer = PartitionProduceResponse(
-        index=data.index, error_code=error.code, error_message=str(error), base_offset=-1
-    )
+def _refuse(answer: PartitionProduceResponse, error: KafkaError) -> PartitionProduceResponse:
+    answer.error_code, answer.error_message = error.code, str(error)
+    answer.base_offset = -1
     if isinstance(error, InvalidRecord | InvalidTimestamp):
         answer.record_errors = [
             BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=message)

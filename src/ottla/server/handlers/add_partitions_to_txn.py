@@ -1,0 +1,93 @@
+"""AddPartitionsToTxn, key 24, versions 0-5: make partitions part of a transaction, or ask whether they are.
+
+Clients speak versions 0 to 3, about one transaction; brokers speak 4 and 5, about any number of them.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ottla.core.outcome import Now, Outcome
+from ottla.core.types import TopicPartition
+from ottla.protocol.errors import KafkaError, OperationNotAttempted, UnknownTopicOrPartition
+from ottla.protocol.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnPartitionResult,
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnResult,
+    AddPartitionsToTxnTopicResult,
+    AddPartitionsToTxnTransaction,
+)
+from ottla.server.context import Context
+from ottla.server.transaction_calls import code_for
+from ottla.transactions.machine import TransactionMachine
+from ottla.transactions.transaction import VERSION_1, VERSION_2
+
+BATCHED: Final = 4
+
+
+async def add_partitions_to_txn(
+    request: AddPartitionsToTxnRequest, ctx: Context
+) -> AddPartitionsToTxnResponse:
+    if ctx.version >= BATCHED:
+        return AddPartitionsToTxnResponse(
+            results_by_transaction=[
+                AddPartitionsToTxnResult(
+                    transactional_id=transaction.transactional_id,
+                    topic_results=await _add(transaction, ctx),
+                )
+                for transaction in request.transactions
+            ]
+        )
+    transaction = AddPartitionsToTxnTransaction(
+        transactional_id=request.v3_and_below_transactional_id,
+        producer_id=request.v3_and_below_producer_id,
+        producer_epoch=request.v3_and_below_producer_epoch,
+        topics=request.v3_and_below_topics,
+    )
+    return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=await _add(transaction, ctx))
+
+
+async def _add(
+    transaction: AddPartitionsToTxnTransaction, ctx: Context
+) -> list[AddPartitionsToTxnTopicResult]:
+    partitions = dict.fromkeys(
+        TopicPartition(topic.name, number) for topic in transaction.topics for number in topic.partitions
+    )
+    unknown = {partition for partition in partitions if not _exists(partition, ctx)}
+    if unknown:
+        # One partition that cannot be added fails them all.
+        codes = {
+            partition: (UnknownTopicOrPartition if partition in unknown else OperationNotAttempted).code
+            for partition in partitions
+        }
+        return _results(codes)
+
+    def asked(machine: TransactionMachine, now: Now, ticket: object) -> Outcome:
+        producer = (transaction.transactional_id, transaction.producer_id, transaction.producer_epoch)
+        if transaction.verify_only:
+            return machine.verify_partitions(*producer, partitions)
+        version = VERSION_2 if ctx.version >= BATCHED else VERSION_1
+        return machine.add_partitions(*producer, partitions, now, version)
+
+    try:
+        return _results(await ctx.node.transactions.call(transaction.transactional_id, asked))
+    except KafkaError as error:
+        return _results(dict.fromkeys(partitions, code_for(error, ctx.version)))
+
+
+def _exists(partition: TopicPartition, ctx: Context) -> bool:
+    topic = ctx.node.image.topics.get(partition.topic)
+    return topic is not None and partition.partition in topic.partitions
+
+
+def _results(codes: dict[TopicPartition, int]) -> list[AddPartitionsToTxnTopicResult]:
+    topics: dict[str, AddPartitionsToTxnTopicResult] = {}
+    for (name, number), code in codes.items():
+        topic = topics.get(name)
+        if topic is None:
+            topic = topics[name] = AddPartitionsToTxnTopicResult(name=name, results_by_partition=[])
+        topic.results_by_partition.append(
+            AddPartitionsToTxnPartitionResult(partition_index=number, partition_error_code=code)
+        )
+    return list(topics.values())

@@ -1,0 +1,30 @@
+"""DescribeTransactions, key 65, version 0: the state of transactional ids that are coordinated here."""
+
+from __future__ import annotations
+
+from ottla.protocol.errors import KafkaError
+from ottla.protocol.messages.describe_transactions import (
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
+    TransactionState,
+)
+from ottla.server.context import Context
+from ottla.transactions.listing import describe
+
+
+async def describe_transactions(
+    request: DescribeTransactionsRequest, ctx: Context
+) -> DescribeTransactionsResponse:
+    return DescribeTransactionsResponse(
+        transaction_states=[await _describe(asked, ctx) for asked in request.transactional_ids]
+    )
+
+
+async def _describe(transactional_id: str, ctx: Context) -> TransactionState:
+    try:
+        state: TransactionState = await ctx.node.transactions.call(
+            transactional_id, lambda machine, now, ticket: describe(machine, transactional_id)
+        )
+    except KafkaError as error:
+        return TransactionState(transactional_id=transactional_id, error_code=error.code)
+    return state

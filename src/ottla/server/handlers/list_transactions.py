@@ -1,0 +1,22 @@
+"""ListTransactions, key 66, versions 0-2: the transactional ids that are coordinated here."""
+
+from __future__ import annotations
+
+from ottla.protocol.errors import KafkaError
+from ottla.protocol.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
+from ottla.server.context import Context
+from ottla.transactions.listing import Filter
+
+
+async def list_transactions(request: ListTransactionsRequest, ctx: Context) -> ListTransactionsResponse:
+    try:
+        wanted = Filter(request)
+        lists = await ctx.node.transactions.call_all(
+            lambda machine, now, ticket: wanted.transactions_of(machine, now)
+        )
+    except KafkaError as error:
+        return ListTransactionsResponse(error_code=error.code)
+    return ListTransactionsResponse(
+        unknown_state_filters=wanted.unknown_states,
+        transaction_states=[state for states in lists for state in states],
+    )
