@@ -108,6 +108,7 @@ class Node:
             node_id=self.node_id,
             files=self._files,
             recovery_threads=settings.num_recovery_threads_per_data_dir,
+            producer_id_expiration_ms=settings.producer_id_expiration_ms,
         )
         self.cluster_id = self.log_directories[0].cluster_id
         for directory in self.log_directories:
