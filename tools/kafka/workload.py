@@ -61,7 +61,11 @@ def fill(
     idempotent: bool = True,
 ) -> None:
     # Small batches, so that the indexes have something to say.
-    settings = {"linger.ms": 5, "batch.num.messages": 20, "sticky.partitioning.linger.ms": 0}
+    settings: dict[str, object] = {
+        "linger.ms": 5,
+        "batch.num.messages": 20,
+        "sticky.partitioning.linger.ms": 0,
+    }
     settings |= {"compression.type": compression, "enable.idempotence": idempotent}
     producer = Producer({"bootstrap.servers": bootstrap} | settings)
     base = round(time.time() * 1000) - 10 * count
