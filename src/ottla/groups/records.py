@@ -7,6 +7,7 @@ fields. Which type means what is in `protocol/stored/groups.py`.
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from ottla.core.outcome import LogRecord
@@ -60,7 +61,7 @@ def _bytes(prefix: int, message: Any, version: int) -> bytes:
     return bytes(writer(cls, version)(message, bytearray(_SHORT.pack(prefix))))
 
 
-def read(entry: LogRecord) -> Entry | None:
+def read(entry: LogRecord, types: Mapping[int, tuple[Any, Any]] = TYPES) -> Entry | None:
     """What a record says, or None when it is of a type or a version that we do not know.
 
     A newer broker may have written it, and some client garbage: neither may keep the rest of the log from
@@ -68,7 +69,7 @@ def read(entry: LogRecord) -> Entry | None:
     """
     try:
         (type_,) = _SHORT.unpack_from(entry.key)
-        classes = TYPES.get(type_)
+        classes = types.get(type_)
         if classes is None:
             return None
         key = decode(classes[0], 0, entry.key, 2)

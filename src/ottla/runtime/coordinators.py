@@ -19,6 +19,7 @@ from ottla.runtime.topics import ImageTopics
 from ottla.storage.log_directory import new_uuid
 
 if TYPE_CHECKING:
+    from ottla.groups.share_state import Prune
     from ottla.runtime.markers import Markers
     from ottla.runtime.node import Node
 
@@ -59,7 +60,7 @@ class Coordinators:
                 timeout_ms=lambda: node.settings.share_coordinator_write_timeout_ms,
             ),
             make=self._share_state_machine,
-            on_effect=self._unknown_effect,
+            on_effect=self._prune_share_state,
         )
         self.by_topic = {each.topic: each for each in (self.groups, self.transactions, self.share_state)}
 
@@ -90,7 +91,7 @@ class Coordinators:
         from ottla.groups.share_state import ShareStateMachine
 
         node = self._node
-        return ShareStateMachine(leader_epoch, lambda: node.settings)
+        return ShareStateMachine(partition, settings=lambda: node.settings, topics=self._topics)
 
     def _write_markers(self, effect: Any) -> None:
         if self._markers is None:
@@ -98,6 +99,11 @@ class Coordinators:
 
             self._markers = Markers(self._node)
         self._markers.write(effect)
+
+    def _prune_share_state(self, effect: Prune) -> None:
+        partition = self._node.replicas.find(SHARE_GROUP_STATE, effect.partition)
+        if partition is not None and partition.is_leader:
+            partition.log.delete_records(effect.before_offset)
 
     def _unknown_effect(self, effect: Any) -> None:
         logger.error("nobody carries out %r", effect)
@@ -121,6 +127,8 @@ class Coordinators:
         if delta.topics or delta.deleted_topics:
             deleted, changed = delta.deleted_topics, set(delta.topics)
             self.groups.take(lambda machine, now: machine.topics_changed(deleted, changed, now))
+            if deleted:
+                self.share_state.take(lambda machine, now: machine.topics_deleted(deleted))
 
     async def close(self) -> None:
         if self._markers is not None:
