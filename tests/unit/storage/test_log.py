@@ -14,6 +14,7 @@ from tests.unit.storage.logs import (
     fill,
     open_log,
     read_all,
+    values,
 )
 
 from ottla.core.files import Buffer
@@ -62,6 +63,8 @@ def test_thousands_of_small_batches_are_written_in_one_go(tmp_path: Path) -> Non
         append(log, b"%d" % number)
     log.write()
     assert read_all(log, 100_000) == {number: b"%d" % number for number in range(3000)}
+    for number in range(0, 3000, 17):
+        assert values(log.read(number, 1, 3000)) == [b"%d" % number]
 
 
 def test_the_kernel_may_take_a_gather_write_in_pieces(tmp_path: Path) -> None:

@@ -60,6 +60,14 @@ def test_without_timestamps_time_is_that_of_the_clock(tmp_path: Path) -> None:
     assert bases(log) == [0, 2]
 
 
+def test_the_active_segment_of_a_compacted_topic_ends_in_time_to_be_compacted(tmp_path: Path) -> None:
+    compacted = {"cleanup_policy": frozenset({"compact"}), "max_compaction_lag_ms": 1000}
+    log = open_log(tmp_path / "log", **compacted)
+    for late in (0, 1000, 1001):
+        append(log, b"a", timestamp=NOW + late)
+    assert bases(log) == [0, 2]
+
+
 def test_jitter_makes_segments_roll_earlier(tmp_path: Path) -> None:
     drawn: list[int] = []
 

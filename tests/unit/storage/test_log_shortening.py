@@ -14,6 +14,7 @@ from tests.unit.storage.logs import (
     read_all,
 )
 
+from ottla.protocol.batch import iter_batches, read_header
 from ottla.protocol.errors import (
     OffsetOutOfRange,
     OutOfOrderSequenceNumber,
@@ -89,6 +90,19 @@ def test_a_truncated_log_ends_at_the_offset_and_goes_on_from_there(
     log.close(NOW)
     log = open_log(tmp_path / "log", **SMALL_SEGMENTS)
     assert len(read_all(log)) == 40
+
+
+def test_where_readers_stopped_before_a_truncation_is_forgotten(tmp_path: Path) -> None:
+    log = open_log(tmp_path / "log")
+    fill(log, 20)
+    log.close(NOW)
+    log = open_log(tmp_path / "log", clean=True)
+    *_, (stopped_at, _) = iter_batches(log.read(0, 7000, 20))
+    following = stopped_at.last_offset + 1
+    log.truncate_to(following - 1)
+    append(log, b"x", b"y", b"z")
+    append(log, b"last")
+    assert read_header(log.read(following, 1, log.end_offset)).base_offset == following - 1
 
 
 def test_truncation_takes_producers_and_epochs_back(tmp_path: Path) -> None:
