@@ -40,7 +40,7 @@ from ottla.runtime.housekeeping import Housekeeping
 from ottla.runtime.lifecycle import Lifecycle
 from ottla.runtime.producer_ids import ProducerIds
 from ottla.runtime.quorum import Quorum
-from ottla.storage.files import OS_FILES
+from ottla.storage.files import OsFiles
 from ottla.storage.log_directory import LogDirectory, open_log_directories
 
 logger = logging.getLogger("ottla.node")
@@ -66,7 +66,7 @@ class Node:
         listeners: Listeners,
         *,
         clock: Clock | None = None,
-        files: Files = OS_FILES,
+        files: Files | None = None,
     ) -> None:
         self.static_properties = dict(properties)
         self.settings = settings
@@ -81,7 +81,8 @@ class Node:
         self.flushers: dict[LogDirectory, Flusher] = {}
         self.quorum: Quorum
         self.producer_ids: ProducerIds
-        self._files = files
+        # Our own, since open files are counted per `Files`, and another node may run in another thread.
+        self._files = OsFiles() if files is None else files
         self.is_durable = settings.ottla_durability == DURABLE
         self.coordinators = Coordinators(self)
         self.groups = self.coordinators.groups
