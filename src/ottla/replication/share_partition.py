@@ -6,7 +6,7 @@ again where it does not, so that what costs is the number of fates and not of re
 
 Nothing is known for good before it is stored. An acknowledgement therefore answers a `Write` for the
 coordinator of the state, and its records change when the caller reports `written`; if it reports `failed`,
-they stay with the consumer, or become available if its time is up.
+they stay with the consumer for as long as it may have them.
 
 Pure: records are only offsets here, time comes in, and the limits are asked for each time.
 """
@@ -212,18 +212,13 @@ class SharePartition:
         ranges.join(write)
         ranges.advance()
 
-    def failed(self, write: Write, now_ms: int) -> None:
-        """It could not be stored: the records are where they were, unless their time is up meanwhile."""
+    def failed(self, write: Write) -> None:
+        """It could not be stored: the records are where they were. If their time is up, so is the deadline."""
         ranges = self._ranges
-        limit = self._limits().delivery_count
         for each in ranges.of(write):
             ranges.take_back(each)
-            if each.deadline_ms <= now_ms:
-                self._expire(each, limit)
-            else:
-                self._note_deadline(each.deadline_ms)
+            self._note_deadline(each.deadline_ms)
         ranges.join(write)
-        ranges.advance()
 
     def _pieces(self, batch: Acknowledged) -> Iterator[tuple[int, int, int]]:
         """First offset, last offset and type of neighbours that are acknowledged alike."""
