@@ -21,6 +21,10 @@ from ottla.groups import offset_requests
 from ottla.groups.classic import protocol as classic
 from ottla.groups.classic import rebalance
 from ottla.groups.classic.group import ClassicGroup, apply_group_metadata, refused
+from ottla.groups.consumer import apply as consumer_records
+from ottla.groups.consumer import classic_members, describe, heartbeat, membership
+from ottla.groups.consumer.group import ConsumerGroup
+from ottla.groups.consumer.timeouts import Timeouts
 from ottla.groups.group import Group
 from ottla.groups.offsets import Offsets, commit_tombstone
 from ottla.groups.records import read
@@ -32,6 +36,8 @@ from ottla.protocol.errors import (
     InvalidSessionTimeout,
     UnknownMemberId,
 )
+from ottla.protocol.messages.consumer_group_describe import DescribedGroup as DescribedConsumerGroup
+from ottla.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from ottla.protocol.messages.describe_groups import DescribedGroup
 from ottla.protocol.messages.heartbeat import HeartbeatRequest
 from ottla.protocol.messages.join_group import JoinGroupRequest
@@ -61,6 +67,7 @@ APPLY: Final[dict[int, Apply]] = {
     0: _apply_offset,
     1: _apply_offset,
     2: lambda machine, key, value, at: apply_group_metadata(machine, key, value),
+    **consumer_records.APPLY,
 }
 
 
@@ -82,6 +89,7 @@ class GroupMachine:
         self.groups: dict[str, Group] = {}
         self.offsets = Offsets()
         self.timers = Timers()
+        self.timeouts = Timeouts(self.timers)
 
     def group_settings(self, group_id: str) -> GroupSettings:
         """The settings of a consumer or share group: its own over the broker's."""
@@ -100,18 +108,24 @@ class GroupMachine:
         group = self.groups.get(request.group_id)
         if group is None or isinstance(group, ClassicGroup):
             return classic.join_group(self, request, caller, now, ticket)
+        if isinstance(group, ConsumerGroup):
+            return classic_members.join_group(group, request, caller, now, ticket)
         return Outcome(reply=refused(InconsistentGroupProtocol.code))
 
     def sync_group(self, request: SyncGroupRequest, caller: Caller, now: Now, ticket: object) -> Outcome:
         group = self._with_members(request.group_id)
         if isinstance(group, ClassicGroup):
             return classic.sync_group(group, request, now, ticket)
+        if isinstance(group, ConsumerGroup):
+            return classic_members.sync_group(group, request, now)
         raise UnknownMemberId
 
     def heartbeat(self, request: HeartbeatRequest, caller: Caller, now: Now) -> Outcome:
         group = self._with_members(request.group_id)
         if isinstance(group, ClassicGroup):
             return classic.heartbeat(group, request, now)
+        if isinstance(group, ConsumerGroup):
+            return classic_members.heartbeat(group, request, now)
         raise UnknownMemberId
 
     def leave_group(self, request: LeaveGroupRequest, caller: Caller, now: Now) -> Outcome:
@@ -121,6 +135,8 @@ class GroupMachine:
         group = self.groups.get(request.group_id)
         if isinstance(group, ClassicGroup):
             return classic.leave_group(group, request, now)
+        if isinstance(group, ConsumerGroup):
+            return classic_members.leave_group(group, request, now)
         raise UnknownMemberId
 
     def _with_members(self, group_id: str) -> Group:
@@ -130,6 +146,22 @@ class GroupMachine:
         if group is None or group.is_empty:
             raise UnknownMemberId
         return group
+
+    # The consumer protocol
+
+    def consumer_group_heartbeat(
+        self, request: ConsumerGroupHeartbeatRequest, caller: Caller, now: Now
+    ) -> Outcome:
+        return heartbeat.heartbeat(self, request, caller, now)
+
+    def describe_consumer_group(self, group_id: str) -> DescribedConsumerGroup:
+        """A consumer group as ConsumerGroupDescribe shows it."""
+        group = self.groups.get(group_id)
+        if group is None:
+            raise GroupIdNotFound(f"Group {group_id} not found.")
+        if not isinstance(group, ConsumerGroup):
+            raise GroupIdNotFound(f"Group {group_id} is not a consumer group.")
+        return describe.described(group)
 
     # Positions
 
@@ -211,6 +243,8 @@ class GroupMachine:
         for group in list(self.groups.values()):
             if isinstance(group, ClassicGroup):
                 rebalance.loaded(group, now, outcome)
+            elif isinstance(group, ConsumerGroup):
+                membership.loaded(group, now)
             else:
                 group.loaded(now, outcome)
         self._schedule_sweep(now)
