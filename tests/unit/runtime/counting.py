@@ -64,6 +64,7 @@ class Counters:
         return self.due
 
     def expire(self, now: Now) -> Outcome:
+        assert self.due is not None and self.due <= now.monotonic_ms, "called before it is time"
         self.expiries += 1
         self.due = None
         waiting, self.waiting = self.waiting, []
@@ -129,7 +130,8 @@ class CountingNode:
         given |= {name.replace("_", "."): value for name, value in properties.items()}
         given = development_defaults(given) | given
         settings = broker_settings(given)
-        self.node = Node(given, settings, Listeners.parse(settings), files=files or UnsyncedFiles())
+        self.files = files or UnsyncedFiles()
+        self.node = Node(given, settings, Listeners.parse(settings), files=self.files)
         self.effects: list[str] = []
         self.made: list[Counters] = []
         self.counters: Coordinator[Counters] = Coordinator(
@@ -153,6 +155,8 @@ class CountingNode:
         return self
 
     async def __aexit__(self, *exception: object) -> None:
+        if isinstance(self.files, GatedFiles):
+            self.files.lift()  # where a test has failed in the middle
         await self.node.stop()
 
     def call(self, key: str, command: Command, **more: Any) -> asyncio.Task[Any]:
