@@ -63,6 +63,8 @@ SERVED = {
         Served(64, "unregister_broker", 0, 0),
         Served(65, "describe_transactions", 0, 0),
         Served(66, "list_transactions", 0, 2),
+        Served(68, "consumer_group_heartbeat", 0, 1),
+        Served(69, "consumer_group_describe", 0, 1),
         Served(74, "list_config_resources", 0, 1),
         Served(75, "describe_topic_partitions", 0, 0),
     )

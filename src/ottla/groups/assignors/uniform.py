@@ -11,9 +11,11 @@ and the group is a little less level than it could be.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from ottla.core.ids import Uuid
 from ottla.groups.assignors.subscribers import (
     Assignment,
     Audience,
@@ -65,7 +67,7 @@ class _Share:
                 if partition[0] in topics and partition[1] < counts[partition[0]] and partition not in taken
             )
             taken.update(kept)
-            self.held[member_id] = kept
+            self.held[member_id] = _by_turns(kept)
         self.free = [
             (topic, index)
             for topic in audience.topics
@@ -128,3 +130,16 @@ class _Share:
                 missing[member_id] -= 1
                 if not missing[member_id]:
                     del missing[member_id]
+
+
+def _by_turns(partitions: list[Partition]) -> list[Partition]:
+    """The first of each topic, then the second of each, and so on.
+
+    Partitions are given up from the end, so that whoever has something of many topics keeps some of many.
+    """
+    seen: Counter[Uuid] = Counter()
+    ranked = []
+    for partition in partitions:
+        ranked.append((seen[partition[0]], partition))
+        seen[partition[0]] += 1
+    return [partition for _, partition in sorted(ranked)]

@@ -72,6 +72,17 @@ def test_a_newcomer_takes_its_share_and_nothing_else_moves() -> None:
     assert moved == 8
 
 
+def test_a_newcomer_gets_something_of_every_topic() -> None:
+    counts = {topic(1): 6, topic(2): 6, topic(3): 6}
+    everything = Subscriber(frozenset(counts))
+    before = assign({"a": everything}, counts)
+
+    after = assign(again({"a": everything, "b": everything}, before), counts)
+
+    for held in after.values():
+        assert Counter(each for each, _ in held) == {topic(1): 3, topic(2): 3, topic(3): 3}
+
+
 def test_those_who_stay_keep_all_they_have_when_one_leaves() -> None:
     counts = {topic(number): 7 for number in range(10)}
     members = {name: Subscriber(frozenset(counts)) for name in "abcde"}
