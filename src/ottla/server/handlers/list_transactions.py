@@ -1,4 +1,7 @@
-"""ListTransactions, key 66, versions 0-2: the transactional ids that are coordinated here."""
+"""ListTransactions, key 66, versions 0-2: the transactional ids that are coordinated here.
+
+A pattern (version 2) only ever matches ids that are made of the characters of topic names.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from ottla.transactions.listing import Filter
 
 async def list_transactions(request: ListTransactionsRequest, ctx: Context) -> ListTransactionsResponse:
     try:
-        wanted = Filter(request)
+        wanted = _filter(request)
         lists = await ctx.node.transactions.call_all(
             lambda machine, now, ticket: wanted.transactions_of(machine, now)
         )
@@ -20,3 +23,11 @@ async def list_transactions(request: ListTransactionsRequest, ctx: Context) -> L
         unknown_state_filters=wanted.unknown_states,
         transaction_states=[state for states in lists for state in states],
     )
+
+
+def _filter(request: ListTransactionsRequest) -> Filter:
+    if not request.transactional_id_pattern:
+        return Filter(request)
+    from ottla.groups.consumer.pattern import compiled  # few ask for one
+
+    return Filter(request, compiled(request.transactional_id_pattern).matches)

@@ -6,9 +6,7 @@ import pytest
 
 from ottla.protocol.errors import (
     CoordinatorLoadInProgress,
-    CoordinatorNotAvailable,
     InvalidRequest,
-    InvalidTransactionTimeout,
     NotController,
 )
 from ottla.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
@@ -59,20 +57,3 @@ def test_a_client_is_to_try_again_while_there_is_no_controller(node: Any) -> Non
 
     node.producer_ids = ProducerIds(NoLeader(), node.node_id, lambda: node.broker_epoch)
     assert refused(node.call(init_producer_id, idempotent())) == CoordinatorLoadInProgress.code
-
-
-@pytest.mark.parametrize(
-    ("transactional_id", "timeout_ms", "error"),
-    [
-        ("", 1000, InvalidRequest),
-        ("t", 0, InvalidTransactionTimeout),
-        ("t", -1, InvalidTransactionTimeout),
-        ("t", 900_001, InvalidTransactionTimeout),
-        ("t", 900_000, CoordinatorNotAvailable),
-    ],
-)
-def test_transactions_are_checked_and_then_have_no_coordinator(
-    cluster: Any, transactional_id: str, timeout_ms: int, error: Any
-) -> None:
-    request = InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout_ms=timeout_ms)
-    assert refused(cluster.call(init_producer_id, request)) == error.code
