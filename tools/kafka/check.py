@@ -1,7 +1,8 @@
 """Apache Kafka reads what Ottla wrote: every file by its dump tool, then the whole directory by its broker.
 
-Four steps, each of which must hold: Ottla writes a directory (or one is given), DumpLogSegments accepts
-every file, Apache Kafka starts on a copy and serves the same records, and Ottla starts on what Kafka left.
+Each step must hold: Kafka's tools work against Ottla, DumpLogSegments accepts every file of a directory that
+Ottla wrote (or that is given), Apache Kafka starts on a copy and serves the same records, and Ottla starts on
+what Kafka left.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from pathlib import Path
 
 from tools.broker_process import BrokerProcess
 from tools.kafka.dump import dump_directory
+from tools.kafka.java_tools import run_java_tools
 from tools.kafka.node import KafkaNode
 from tools.kafka.run import ToolFailed, run_tool
 from tools.kafka.workload import Contents, append_everywhere, differences, read_everything, write_workload
@@ -37,7 +39,8 @@ def check(given: Path | None, home: Path) -> list[bool]:
             contents = read_everything(broker.bootstrap)
     print(f"Ottla wrote {summary(contents)} to {written}")
 
-    failed = [report("DumpLogSegments reads every file", dump_directory(written))]
+    failed = [report("Kafka's own tools work against Ottla", java_tools)]
+    failed += [report("DumpLogSegments reads every file", dump_directory(written))]
     failed.append(report("StorageTool accepts meta.properties", storage_info(written)))
     copy = home / "continued-by-kafka"
     shutil.copytree(written, copy)
@@ -77,6 +80,11 @@ def ottla_writes(directory: Path) -> Contents:
         broker.kill()
         broker.remove()
     return contents
+
+
+def java_tools() -> list[str]:
+    with BrokerProcess() as broker:
+        return run_java_tools(broker.bootstrap)
 
 
 def storage_info(directory: Path) -> list[str]:

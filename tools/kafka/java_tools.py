@@ -1,0 +1,104 @@
+"""Kafka's own command line tools, and with them the Java clients, against a running broker.
+
+The Java clients always speak the newest versions, topic ids and fetch sessions included.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from tools.kafka.run import ToolFailed, run_tool
+
+
+class Step(NamedTuple):
+    """A tool, its arguments, what it reads, and words that it must print (or must not, after a dash)."""
+
+    words: str
+    expected: tuple[str, ...] = ()
+    stdin: str = ""
+
+
+def run_java_tools(bootstrap: str) -> list[str]:
+    """Every step that did not print what it should."""
+    problems = []
+    with tempfile.TemporaryDirectory(prefix="ottla-java-tools-") as folder:
+        for step in steps(bootstrap, Path(folder)):
+            tool, *arguments = step.words.split()
+            try:
+                output = run_tool(tool, *arguments, stdin=step.stdin, timeout=90)
+            except ToolFailed as error:
+                problems.append(str(error)[-1000:])
+                continue
+            problems += [
+                f"{step.words}: expected {words!r} in {output!r}"[:1000]
+                for words in step.expected
+                if (words.removeprefix("-") in output) == words.startswith("-")
+            ]
+    return problems
+
+
+def steps(bootstrap: str, folder: Path) -> Iterator[Step]:
+    server = f"--bootstrap-server {bootstrap}"
+    topic = f"java-{uuid.uuid4().hex[:8]}"
+    trim = folder / "trim.json"
+    partition = {"topic": topic, "partition": 0, "offset": 2}
+    trim.write_text(json.dumps({"partitions": [partition], "version": 1}))
+
+    yield Step(f"topics {server} --create --topic {topic} --config max.message.bytes=50000", (topic,))
+    yield Step(
+        f"topics {server} --describe --topic {topic}", ("PartitionCount: 1", "max.message.bytes=50000")
+    )
+    yield Step(
+        f"console-producer {server} --topic {topic} --reader-property parse.key=true"
+        " --reader-property key.separator=: --compression-codec zstd",
+        (),
+        "a:one\nb:two\nc:three\n",
+    )
+    yield Step(f"get-offsets {server} --topic {topic} --time -1", (f"{topic}:0:3",))
+    yield Step(f"get-offsets {server} --topic {topic} --time -2", (f"{topic}:0:0",))
+    yield Step(
+        f"console-consumer {server} --topic {topic} --partition 0 --offset earliest --max-messages 3"
+        " --formatter-property print.key=true --formatter-property print.offset=true",
+        ("Offset:0\ta\tone", "Offset:2\tc\tthree"),
+    )
+    yield Step(f"delete-records {server} --offset-json-file {trim}", ("low_watermark: 2",))
+    yield Step(f"get-offsets {server} --topic {topic} --time -2", (f"{topic}:0:2",))
+    yield Step(
+        f"configs {server} --alter --entity-type topics --entity-name {topic}"
+        " --add-config retention.ms=77777",
+        ("Completed updating config",),
+    )
+    yield Step(
+        f"configs {server} --describe --entity-type topics --entity-name {topic}",
+        ("retention.ms=77777", "DYNAMIC_TOPIC_CONFIG:max.message.bytes=50000"),
+    )
+    yield Step(f"topics {server} --alter --topic {topic} --partitions 4")
+    yield Step(f"topics {server} --describe --topic {topic}", ("PartitionCount: 4",))
+    yield Step(f"log-dirs {server} --describe --topic-list {topic}", (f'"partition":"{topic}-0"',))
+    yield Step(f"transactions {server} describe-producers --topic {topic} --partition 0", ("LastSequence",))
+    yield Step(f"leader-election {server} --election-type preferred --topic {topic} --partition 0")
+    yield Step(f"reassign {server} --list", ("No partition reassignments found",))
+    yield Step(f"metadata-quorum {server} describe --status", ("LeaderId:", "HighWatermark:"))
+    yield Step(f"metadata-quorum {server} describe --replication", ("Leader",))
+    yield Step(f"features {server} describe", ("metadata.version",))
+    yield Step(f"cluster cluster-id {server}", ("Cluster ID: ",))
+    yield Step(f"cluster list-endpoints {server}", ("unfenced",))
+    yield Step(f"api-versions {server}", ("Produce(0): 0 to 13 [usable: 13]", "[usable: 18]"))
+    yield Step(
+        f"producer-perf --topic {topic} --num-records 100000 --record-size 100 --throughput -1"
+        f" --command-property bootstrap.servers={bootstrap}",
+        ("100000 records sent",),
+    )
+    yield Step(
+        f"end-to-end-latency {server} --topic {topic}-echo --num-records 100 --producer-acks all"
+        " --record-size 100",
+        ("Avg latency",),
+    )
+    yield Step(f"verifiable-producer {server} --topic {topic} --max-messages 100", ('"acked":100',))
+    yield Step(f"topics {server} --delete --topic {topic}")
+    yield Step(f"topics {server} --list", (f"-{topic}\n", f"{topic}-echo"))
