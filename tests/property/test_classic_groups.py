@@ -108,7 +108,23 @@ class ClassicGroups(RuleBasedStateMachine):
     @precondition(lambda self: self.idle())
     @rule(data=st.data(), version=st.sampled_from([0, 3, 5, 9]), changed=st.booleans())
     def join(self, data: st.DataObject, version: int, changed: bool) -> None:
-        client = self.pick(data, self.idle())
+        self._join(self.pick(data, self.idle()), version, changed)
+
+    @precondition(lambda self: self.idle())
+    @rule(data=st.data(), wait_ms=st.sampled_from([0, 3_000, 6_000, 20_000]))
+    def gather(self, data: st.DataObject, wait_ms: int) -> None:
+        """Many join and sync: left to chance alone, a group would seldom be complete."""
+        for client in data.draw(st.permutations(self.idle())):
+            self._join(client, 9, False)
+        for client in [each for each in self.idle() if each.member_id and not each.joined]:
+            self._join(client, 9, False)
+        self.shard.advance(wait_ms)
+        self.hear()
+        joined = [each for each in self.idle() if each.joined]
+        for client in data.draw(st.permutations(joined))[: data.draw(st.integers(0, 6))]:
+            self._sync(client)
+
+    def _join(self, client: Client, version: int, changed: bool) -> None:
         if client.instance_id is not None:
             version = max(version, 5)
         request = JoinGroupRequest(
@@ -129,8 +145,11 @@ class ClassicGroups(RuleBasedStateMachine):
     @precondition(lambda self: any(client.joined for client in self.idle()))
     @rule(data=st.data())
     def sync(self, data: st.DataObject) -> None:
-        client = self.pick(data, [each for each in self.idle() if each.joined])
-        assert client.joined is not None
+        self._sync(self.pick(data, [each for each in self.idle() if each.joined]))
+
+    def _sync(self, client: Client) -> None:
+        if client.joined is None:
+            return  # it has been told meanwhile that it is out
         leads = client.joined.leader == client.member_id and not client.joined.skip_assignment
         assignments: dict[str, bytes] = {}
         if leads:
@@ -159,32 +178,39 @@ class ClassicGroups(RuleBasedStateMachine):
         self.hear()
 
     @precondition(lambda self: any(client.member_id for client in self.idle()))
-    @rule(data=st.data(), as_former=st.booleans())
-    def beat(self, data: st.DataObject, as_former: bool) -> None:
+    @rule(data=st.data(), as_former=st.booleans(), behind=st.sampled_from([0, 0, 1]))
+    def beat(self, data: st.DataObject, as_former: bool, behind: int) -> None:
         client = self.pick(data, [each for each in self.idle() if each.member_id])
         member_id = client.former[-1] if as_former and client.former else client.member_id
+        generation = client.generation - behind
         request = HeartbeatRequest(
             group_id="g",
-            generation_id=client.generation,
+            generation_id=generation,
             member_id=member_id,
             group_instance_id=client.instance_id,
         )
         caller = Caller(client.name, "/127.0.0.1", 4)
-        expected = self.expected(member_id, client.instance_id, client.generation)
+        expected = self.expected(member_id, client.instance_id, generation)
         ticket = self.shard.run(lambda machine, now, _: machine.heartbeat(request, caller, now))
         code = 0 if ticket.error is None else ticket.error.code
         rebalancing = self.group is not None and self.group.state is State.PREPARING_REBALANCE
         assert code == (expected or (REBALANCING if rebalancing else 0))
 
     @precondition(lambda self: any(client.member_id for client in self.idle()))
-    @rule(data=st.data(), partition=st.integers(0, PARTITIONS - 1), as_former=st.booleans())
-    def commit(self, data: st.DataObject, partition: int, as_former: bool) -> None:
+    @rule(
+        data=st.data(),
+        partition=st.integers(0, PARTITIONS - 1),
+        as_former=st.booleans(),
+        behind=st.sampled_from([0, 0, 1]),
+    )
+    def commit(self, data: st.DataObject, partition: int, as_former: bool, behind: int) -> None:
         client = self.pick(data, [each for each in self.idle() if each.member_id])
         member_id = client.former[-1] if as_former and client.former else client.member_id
+        generation = client.generation - behind
         offset = len(self.shard.log)
         request = OffsetCommitRequest(
             group_id="g",
-            generation_id_or_member_epoch=client.generation,
+            generation_id_or_member_epoch=generation,
             member_id=member_id,
             group_instance_id=client.instance_id,
             topics=[
@@ -197,8 +223,8 @@ class ClassicGroups(RuleBasedStateMachine):
             ],
         )
         caller = Caller(client.name, "/127.0.0.1", 8)
-        expected = self.expected(member_id, client.instance_id, client.generation)
-        if client.generation < 0 and self.group is not None and self.group.is_empty:
+        expected = self.expected(member_id, client.instance_id, generation)
+        if generation < 0 and self.group is not None and self.group.is_empty:
             expected = 0  # without a generation it counts as nobody's
         elif not expected and self.group is not None and self.group.state is State.COMPLETING_REBALANCE:
             expected = REBALANCING

@@ -48,11 +48,9 @@ class GroupShard(MemoryShard[GroupMachine]):
 
     def join(self, who: str = "c", *, version: int = 3, metadata: bytes = b"", **fields: Any) -> Ticket:
         fields.setdefault("protocols", [JoinGroupRequestProtocol(name="range", metadata=metadata)])
-        request = JoinGroupRequest(
-            **{"group_id": "g", "session_timeout_ms": 10_000, "rebalance_timeout_ms": 60_000}
-            | {"protocol_type": "consumer"}
-            | fields
-        )
+        usual: dict[str, Any] = {"group_id": "g", "protocol_type": "consumer"}
+        usual |= {"session_timeout_ms": 10_000, "rebalance_timeout_ms": 60_000}
+        request = JoinGroupRequest(**usual | fields)
         caller = Caller(who, HOST, version)
         return self.run(lambda machine, now, ticket: machine.join_group(request, caller, now, ticket))
 
