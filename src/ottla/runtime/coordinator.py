@@ -37,6 +37,8 @@ logger = logging.getLogger("ottla.coordinator")
 CREATE_TOPICS_VERSION: Final = 7
 # Whoever needs the topic first waits this long for it.
 CREATION_TIMEOUT_MS: Final = 5_000
+# Before a machine is begun again from its log: what broke it may do so again at once.
+RELOAD_PAUSE_MS: Final = 100
 
 
 class Home(shard.Home, Protocol):
@@ -104,7 +106,11 @@ class Coordinator(Generic[M]):
         if any(each.state is State.LOADING for each in shards):
             raise CoordinatorLoadInProgress
         tickets = [each.run(command) for each in shards if each.state is State.ACTIVE]
-        return [ticket.result() if ticket.done() else await ticket for ticket in tickets]
+        waiting = [ticket for ticket in tickets if not ticket.done()]
+        if waiting:
+            await asyncio.wait(waiting)
+        # What another broker has taken over meanwhile is for that one to tell.
+        return [ticket.result() for ticket in tickets if not isinstance(ticket.exception(), NotCoordinator)]
 
     def partitions(self) -> Iterator[tuple[int, M]]:
         """The machines that are loaded, by partition. What they say may not be committed yet."""
@@ -187,7 +193,7 @@ class Coordinator(Generic[M]):
         for each in shards.values():
             each.close()
 
-    def _lead(self, partition: Partition) -> None:
+    def _lead(self, partition: Partition, after_ms: int = 0) -> None:
         index = partition.partition.partition
         known = self._shards.pop(index, None)
         if known is not None:
@@ -201,11 +207,10 @@ class Coordinator(Generic[M]):
             on_effect=self._on_effect,
             on_broken=self._reload,
         )
-        made.load()
+        made.load(after_ms)
 
     def _reload(self, broken: Shard[M]) -> None:
         if broken.partition.is_leader:
-            logger.warning("reloading from the log partition=%s", broken.partition.partition)
-            self._lead(broken.partition)
+            self._lead(broken.partition, RELOAD_PAUSE_MS)
         else:
             self._shards.pop(broken.index, None)

@@ -19,9 +19,11 @@ from ottla.runtime.topics import ImageTopics
 from ottla.storage.log_directory import new_uuid
 
 if TYPE_CHECKING:
-    from ottla.groups.share_state import Prune
+    from ottla.groups.shard import GroupMachine
+    from ottla.groups.share_state import Prune, ShareStateMachine
     from ottla.runtime.markers import Markers
     from ottla.runtime.node import Node
+    from ottla.transactions.machine import TransactionMachine
 
 GROUP_RESOURCE: Final = 32
 
@@ -33,7 +35,7 @@ class Coordinators:
         self._node = node
         self._topics = ImageTopics(lambda: node.image)
         self._markers: Markers | None = None
-        self.groups: Coordinator[Any] = Coordinator(
+        self.groups: Coordinator[GroupMachine] = Coordinator(
             CONSUMER_OFFSETS,
             node,
             Writing(
@@ -44,14 +46,14 @@ class Coordinators:
             make=self._group_machine,
             on_effect=self._unknown_effect,
         )
-        self.transactions: Coordinator[Any] = Coordinator(
+        self.transactions: Coordinator[TransactionMachine] = Coordinator(
             TRANSACTION_STATE,
             node,
             Writing(base_sequence=-1, codec=lambda: 0, timeout_ms=lambda: node.settings.request_timeout_ms),
             make=self._transaction_machine,
             on_effect=self._write_markers,
         )
-        self.share_state: Coordinator[Any] = Coordinator(
+        self.share_state: Coordinator[ShareStateMachine] = Coordinator(
             SHARE_GROUP_STATE,
             node,
             Writing(
@@ -62,11 +64,12 @@ class Coordinators:
             make=self._share_state_machine,
             on_effect=self._prune_share_state,
         )
-        self.by_topic = {each.topic: each for each in (self.groups, self.transactions, self.share_state)}
+        kinds: tuple[Coordinator[Any], ...] = (self.groups, self.transactions, self.share_state)
+        self.by_topic = {each.topic: each for each in kinds}
 
     # --- machines --------------------------------------------------------------------------
 
-    def _group_machine(self, partition: int, leader_epoch: int) -> Any:
+    def _group_machine(self, partition: int, leader_epoch: int) -> GroupMachine:
         from ottla.groups.shard import GroupMachine
 
         node = self._node
@@ -77,7 +80,7 @@ class Coordinators:
             group_overrides=lambda group: node.image.config(GROUP_RESOURCE, group),
         )
 
-    def _transaction_machine(self, partition: int, leader_epoch: int) -> Any:
+    def _transaction_machine(self, partition: int, leader_epoch: int) -> TransactionMachine:
         from ottla.transactions.machine import TransactionMachine
 
         node = self._node
@@ -87,7 +90,7 @@ class Coordinators:
             lambda: node.image.features.get("transaction.version", 0),
         )
 
-    def _share_state_machine(self, partition: int, leader_epoch: int) -> Any:
+    def _share_state_machine(self, partition: int, leader_epoch: int) -> ShareStateMachine:
         from ottla.groups.share_state import ShareStateMachine
 
         node = self._node

@@ -144,14 +144,16 @@ class Shard(Generic[M]):
 
     # --- life ----------------------------------------------------------------------------
 
-    def load(self) -> None:
-        """Begin to replay the log, if there is anything in it."""
+    def load(self, after_ms: int = 0) -> None:
+        """Begin to replay the log, now or soon, if there is anything in it."""
         log = self.partition.log
         if log.start_offset < log.end_offset:
             self.state = State.LOADING
-            self._loading = self._loop.create_task(self._load())
+            self._loading = self._loop.create_task(self._load(after_ms))
 
-    async def _load(self) -> None:
+    async def _load(self, after_ms: int) -> None:
+        if after_ms:
+            await asyncio.sleep(after_ms / 1000)
         log = self.partition.log
         started_ms = self._clock.monotonic_ms()
         try:
@@ -194,9 +196,15 @@ class Shard(Generic[M]):
             if not ticket.done():
                 ticket.set_exception(error or NotCoordinator())
 
-    def _break(self) -> None:
+    def _break(self, reason: BaseException) -> None:
         """Log and machine may differ: let another shard begin from the log."""
         if self.state is not State.CLOSED:
+            logger.warning(
+                "beginning again from the log partition=%s reason=%r",
+                self.partition.partition,
+                reason,
+                exc_info=None if isinstance(reason, KafkaError) else reason,
+            )
             self.close()
             self._on_broken(self)
 
@@ -223,10 +231,10 @@ class Shard(Generic[M]):
                 self._append(outcome, transaction)
             except KafkaError as error:
                 # Others may have been released by this decision, and timers set.
-                self._break()
+                self._break(error)
                 raise coordinator_error(error) from error
-            except Exception:
-                self._break()
+            except Exception as error:
+                self._break(error)
                 raise
         answers = outcome.released
         if outcome.reply is None:
@@ -248,9 +256,8 @@ class Shard(Generic[M]):
         if self.state is State.ACTIVE:
             try:
                 self.machine.end_transaction(marker.producer_id, marker.producer_epoch, marker.commit)
-            except Exception:
-                logger.exception("a marker could not be applied partition=%s", self.partition.partition)
-                self._break()
+            except Exception as error:
+                self._break(error)
             else:
                 self._set_timer()
 
@@ -288,9 +295,7 @@ class Shard(Generic[M]):
                 outcome.atomic = False
                 self._append(outcome, None)
         except Exception as error:
-            if not isinstance(error, KafkaError):
-                logger.exception("a coordinator failed partition=%s", self.partition.partition)
-            self._break()
+            self._break(error)
             return
         self._answer(outcome.released, outcome.effects)
         self._set_timer()
@@ -372,8 +377,8 @@ class Shard(Generic[M]):
         last_offset = partition.log.end_offset - 1
         try:
             waits = [partition.committed(last_offset), self._home.synced(partition, last_offset)]
-        except KafkaStorageError:
-            self._break()
+        except KafkaStorageError as error:
+            self._break(error)
             return
         for wait in waits:
             if wait is not None:
@@ -384,7 +389,7 @@ class Shard(Generic[M]):
         if self.state is not State.ACTIVE:
             return
         if error is not None:
-            self._break()
+            self._break(error)
             return
         self._release_held(self._committed_offset())
         if not self._held and self._timeout is not None:

@@ -37,6 +37,7 @@ class Counters:
         self.after_expiry: list[LogRecord] = []
         self.expiries = 0
         self.has_loaded = False
+        self.is_broken = False
         self.news: list[tuple[dict[Uuid, str], set[str]]] = []
 
     # What the shell asks
@@ -64,6 +65,7 @@ class Counters:
         return self.due
 
     def expire(self, now: Now) -> Outcome:
+        assert not self.is_broken, "as the test wanted it"
         assert self.due is not None and self.due <= now.monotonic_ms, "called before it is time"
         self.expiries += 1
         self.due = None
@@ -141,8 +143,8 @@ class CountingNode:
             make=self._make,
             on_effect=self.effects.append,
         )
-        self.node.coordinators.groups = self.counters
-        self.node.coordinators.by_topic[CONSUMER_OFFSETS] = self.counters
+        coordinators: Any = self.node.coordinators
+        coordinators.groups = coordinators.by_topic[CONSUMER_OFFSETS] = self.counters
 
     def _make(self, partition: int, leader_epoch: int) -> Counters:
         machine = Counters(leader_epoch)
@@ -206,7 +208,8 @@ class GatedFiles(UnsyncedFiles):
         return fd
 
     def fdatasync(self, fd: object) -> None:
-        if CONSUMER_OFFSETS in self._paths.get(fd, "") and not self._open.is_set():
+        path = self._paths.get(fd, "")
+        if CONSUMER_OFFSETS in path and path.endswith(".log") and not self._open.is_set():
             self._arrived.release()
             assert self._open.wait(timeout=LONG_S)
 
