@@ -37,6 +37,7 @@ class Group:
     """A group of any kind. Kinds override what they know better."""
 
     kind: ClassVar[str]  # "classic", "consumer", "share": Kafka's words for the type of a group
+    expires: ClassVar[bool] = True  # whether it is forgotten once it has neither members nor positions
     __slots__ = ("group_id", "machine")
 
     def __init__(self, group_id: str, machine: GroupMachine) -> None:

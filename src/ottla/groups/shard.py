@@ -28,6 +28,7 @@ from ottla.groups.consumer.timeouts import Timeouts
 from ottla.groups.group import Group
 from ottla.groups.offsets import Offsets, commit_tombstone
 from ottla.groups.records import read
+from ottla.groups.share import apply as share_records
 from ottla.groups.timers import Timers
 from ottla.protocol.errors import (
     GroupIdNotFound,
@@ -68,6 +69,7 @@ APPLY: Final[dict[int, Apply]] = {
     1: _apply_offset,
     2: lambda machine, key, value, at: apply_group_metadata(machine, key, value),
     **consumer_records.APPLY,
+    **share_records.APPLY,
 }
 
 
@@ -324,5 +326,5 @@ class GroupMachine:
                     outcome.records.append(commit_tombstone(group_id, topic, partition))
                 else:
                     keeps = True
-        if not keeps and group.is_empty:
+        if not keeps and group.is_empty and group.expires:
             outcome.records.extend(group.tombstones())
