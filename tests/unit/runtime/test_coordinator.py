@@ -253,6 +253,24 @@ def test_an_answer_that_rests_on_nothing_new_needs_no_wait(tmp_path: Path) -> No
     run(CountingNode(tmp_path), story)
 
 
+@pytest.mark.parametrize("durability", ["durable", "kafka"])
+def test_no_answer_leaves_before_the_other_replicas_have_it(tmp_path: Path, durability: str) -> None:
+    async def story(node: CountingNode) -> None:
+        await node.counters.call("g", add(("a", 1)))
+        partition = node.partition("g")
+        partition.isr.reset((1, 2), (1, 2), 1)
+        written, seen = node.call("g", add(("a", 1))), node.call("g", get("a"))
+        while durability == "durable" and partition.log.recovery_point < 2:
+            await turns(1)
+        await turns()
+        assert not written.done() and not seen.done()
+        partition.isr.advance(2, partition.log.end_offset)
+        partition.become_leader(partition.leader_epoch, partition.partition_epoch)  # looks at the watermark
+        assert (await written, await seen) == ((2,), 2)
+
+    run(CountingNode(tmp_path, ottla_durability=durability), story)
+
+
 def test_without_durability_a_write_to_the_page_cache_is_enough(tmp_path: Path) -> None:
     files = GatedFiles()
 
