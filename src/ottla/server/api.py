@@ -46,6 +46,7 @@ SERVED = {
         Served(25, "add_offsets_to_txn", 0, 4),
         Served(26, "end_txn", 0, 5),
         Served(27, "write_txn_markers", 0, 2),
+        Served(28, "txn_offset_commit", 0, 5),
         Served(32, "describe_configs", 0, 4),
         Served(33, "alter_configs", 0, 2),
         Served(35, "describe_log_dirs", 0, 5),
