@@ -154,6 +154,9 @@ class Shard(Generic[M]):
     async def _load(self, after_ms: int) -> None:
         if after_ms:
             await asyncio.sleep(after_ms / 1000)
+        # A machine may have something to write as soon as it is loaded.
+        while not self.partition.isr.is_large_enough:  # noqa: ASYNC110
+            await asyncio.sleep(WRITABLE_CHECK_MS / 1000)
         log = self.partition.log
         started_ms = self._clock.monotonic_ms()
         try:
@@ -166,19 +169,16 @@ class Shard(Generic[M]):
             self.state = State.FAILED
             logger.exception("cannot load the coordinator of %s", self.partition.partition)
             return
-        self._begin()
+        # From the last look at the log to here nothing was awaited, so the machine is where the log is.
         logger.info(
             "loaded partition=%s end_offset=%d ms=%d",
             self.partition.partition,
             log.end_offset,
             self._clock.monotonic_ms() - started_ms,
         )
+        self._begin()
 
     def _begin(self) -> None:
-        if not self.partition.isr.is_large_enough:  # and the machine may have something to write at once
-            self._timer = self._loop.call_later(WRITABLE_CHECK_MS / 1000, self._begin)
-            return
-        self._timer = None
         self.state = State.ACTIVE
         self._take(self.machine.loaded)
 
