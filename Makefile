@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check format schemas codec bench crash kafka-check interop-referee clean
+.PHONY: help run test check format schemas codec bench crash kafka-check referee clean
 
 help: ## list the tasks
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sort | sed -E 's/:.*## /\t/' | expand -t 18
@@ -53,7 +53,10 @@ crash: $(READY) ## recover from many more simulated power losses than `make test
 	OTTLA_CRASH_IMAGES=100000 $(BIN)/python -m pytest tests/crash -n 2
 
 kafka-check: $(READY) ## have Apache Kafka read our files and start on our data (needs Java and Maven)
-	$(BIN)/python -m tools.kafka.check
+	$(BIN)/python -m tools.kafka check
+
+referee: $(READY) ## run the interop tests against Apache Kafka, to prove what they expect (needs Java and Maven)
+	$(BIN)/python -m pytest tests/interop -n 2 --referee
 
 clean: ## remove the environment and everything built
 	rm -rf $(VENV) build dist src/*.egg-info src/ottla/protocol/_kernel.c src/ottla/protocol/*.so

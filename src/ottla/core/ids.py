@@ -39,7 +39,7 @@ class Uuid(bytes):
 
     @property
     def is_reserved(self) -> bool:
-        """Kafka keeps the first hundred ids for itself (the zero id, the metadata topic, lost directories)."""
+        """Kafka keeps the first hundred ids for itself: the zero id, the metadata topic, lost directories."""
         return self[:8] == bytes(8) and int.from_bytes(self[8:], "big") < 100
 
     def __str__(self) -> str:

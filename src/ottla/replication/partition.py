@@ -171,7 +171,7 @@ class Partition:
         return done
 
     def _advance(self, size: int) -> None:
-        """The log has grown by `size` bytes, or its in-sync set has changed: let readers have what they may."""
+        """The log has grown by `size` bytes, or the in-sync set has changed: readers may have more."""
         log, isr = self.log, self.isr
         isr.advance(self.node_id, log.end_offset)
         watermark = log.end_offset if isr.is_leader_alone else isr.high_watermark(log.high_watermark)

@@ -80,7 +80,7 @@ class Lifecycle:
 
     async def become_active(self) -> None:
         """Heartbeat until the controller lets us serve, then keep on doing so in the background."""
-        while (await self._heartbeat()).is_fenced:
+        while (await self._heartbeat()).is_fenced:  # noqa: ASYNC110 (the controller is asked, nobody tells us)
             await asyncio.sleep(self._interval / 10)
         self._heartbeats = asyncio.get_running_loop().create_task(self._keep_alive())
 

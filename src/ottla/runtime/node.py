@@ -193,7 +193,7 @@ class Node:
     # --- what handlers ask ---------------------------------------------------------------
 
     def synced(self, partition: Partition, last_offset: int) -> asyncio.Future[None] | None:
-        """A future for the sync that acks=all waits for; None when this broker leaves it to the page cache."""
+        """The sync that acks=all waits for; None when this broker leaves it to the page cache."""
         if not self.is_durable:
             return None
         return self.flushers[partition.directory].synced(partition.log, last_offset + 1)

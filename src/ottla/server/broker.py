@@ -92,9 +92,10 @@ class Broker:
         try:
             settings, listeners = self._settings()
             self._node = Node(self._properties, settings, listeners)
-            await self._node.load()
+            # The ports first: when one is taken, no directory has been touched.
             for address in listeners.clients:
                 await self._bind(address, settings)
+            await self._node.load()
             await self._node.join(self.addresses)
             for listener in self._listeners:
                 await listener.serve()
