@@ -9,7 +9,6 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from tests.unit.runtime.counting import LONG_S, Counters, CountingNode, GatedFiles, add, get, turns, wait
 
 from ottla.core.outcome import Now, Outcome
 from ottla.core.types import CONSUMER_OFFSETS
@@ -29,6 +28,7 @@ from ottla.runtime import loading
 from ottla.runtime.shard import Ticket
 from ottla.storage.log import Origin
 from ottla.testing.disk import FaultyFiles, UnsyncedFiles
+from tests.unit.runtime.counting import LONG_S, Counters, CountingNode, GatedFiles, add, get, turns, wait
 
 Story = Callable[[CountingNode], Awaitable[None]]
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from tests.unit.runtime.counting import LONG_S, CountingNode, add, get
 
 from ottla.testing.disk import Note, RecordingFiles, crash_images, write_image
+from tests.unit.runtime.counting import LONG_S, CountingNode, add, get
 
 ROUNDS = 6
 CALLERS = 4
