@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 import psutil
+
 from tools.broker_process import BrokerProcess
 from tools.kafka.distribution import VERSION
 from tools.kafka.node import KafkaNode

@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from struct import iter_unpack
 
-from tests.crash.workload import Created, Deleting, FakeClock, MayStart, Synced, Workload, Written
-
 from ottla.config.topic import TopicSettings
 from ottla.core.files import Files
 from ottla.core.ids import Uuid
@@ -17,6 +15,7 @@ from ottla.protocol.batch import Record, iter_batches, read_header, write_batch
 from ottla.storage.log import Log
 from ottla.storage.log_directory import LogDirectory, open_log_directories
 from ottla.testing.disk import UnsyncedFiles
+from tests.crash.workload import Created, Deleting, FakeClock, MayStart, Synced, Workload, Written
 
 INDEXES = (".index", ".timeindex", ".txnindex")
 

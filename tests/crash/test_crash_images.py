@@ -16,11 +16,11 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from tests.crash.checker import Promises, check, recovered
-from tests.crash.workload import Workload
 
 from ottla.storage.clean_shutdown import CLEAN_SHUTDOWN
 from ottla.testing.disk import Disk, Note, RecordingFiles, write_image
+from tests.crash.checker import Promises, check, recovered
+from tests.crash.workload import Workload
 
 IMAGES = int(os.environ.get("OTTLA_CRASH_IMAGES", "4800"))
 STEPS = 45

@@ -7,7 +7,6 @@ import errno
 from pathlib import Path
 
 import pytest
-from tests.crash.workload import FakeClock
 
 from ottla.config.topic import TopicSettings
 from ottla.core.files import Files
@@ -19,6 +18,7 @@ from ottla.runtime.flusher import Flusher
 from ottla.storage.log import Log
 from ottla.storage.log_directory import LogDirectory, open_log_directories
 from ottla.testing.disk import FaultyFiles, UnsyncedFiles
+from tests.crash.workload import FakeClock
 
 TOPIC_ID = Uuid.parse("r6-V3gr2R3e7KizL8v4SxA")
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)

@@ -6,6 +6,7 @@ import uuid
 from typing import Any
 
 import pytest
+
 from tests.interop.batches import batch
 from tests.interop.requests import produce, topic_id
 from tests.interop.topics import Names, NewTopic, eventually

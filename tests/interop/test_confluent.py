@@ -14,6 +14,7 @@ from confluent_kafka import (
     KafkaException,
     TopicPartition,
 )
+
 from tests.interop.batches import headers
 from tests.interop.clients import ConfluentProducer, confluent_consumer, poll_until, read_with_confluent
 from tests.interop.requests import fetch

@@ -16,6 +16,7 @@ from confluent_kafka.admin import (
     OffsetSpec,
     ResourceType,
 )
+
 from tests.interop.clients import ConfluentProducer
 from tests.interop.topics import Names, eventually
 

@@ -7,6 +7,7 @@ import uuid
 from typing import Any
 
 import pytest
+
 from tests.interop import batches
 from tests.interop.batches import batch, headers, one_header
 from tests.interop.requests import fetch, fetch_response, list_offset, produce, topic_id

@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 
 import pytest
+
 from tests.interop.wire import Wire, request_frame
 
 HEADER = struct.Struct(">hhih")  # api key, version, correlation id, client id (-1: null)

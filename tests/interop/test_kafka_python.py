@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient, NewTopic
 from kafka.errors import MessageSizeTooLargeError, TopicAlreadyExistsError
+
+from kafka import KafkaConsumer, TopicPartition
 from tests.interop.batches import headers
 from tests.interop.clients import kafka_python_producer, read_with_kafka_python
 from tests.interop.requests import fetch
 from tests.interop.topics import Names, eventually
 from tests.interop.topics import NewTopic as MakeTopic
 from tests.interop.wire import Wire
-
-from kafka import KafkaConsumer, TopicPartition
 
 SECONDS = 30.0
 FETCH = 1

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from tests.interop.batches import batch
 from tests.interop.clients import ConfluentProducer, read_with_confluent
 from tests.interop.requests import fetch, list_offset, produce

@@ -7,6 +7,7 @@ import uuid
 
 import pytest
 import zstandard
+
 from tests.interop import batches
 from tests.interop.batches import batch, one_header, record
 from tests.interop.requests import end_offset, fetch, list_offset, produce, producer_id

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, TopicPartition
+
 from tests.interop import batches
 from tests.interop.batches import batch, headers
 from tests.interop.clients import (

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.unit.protocol.message_values import api_messages, filled, stored_messages, versions_of
 
 from ottla.core.ids import Uuid
 from ottla.protocol.codec import encode, encode_chunks, reader
 from ottla.protocol.headers import read_request_header, request_head
 from ottla.protocol.schema import Field, fields_of
 from ottla.protocol.wire import MalformedFrame
+from tests.unit.protocol.message_values import api_messages, filled, stored_messages, versions_of
 
 MESSAGES = api_messages() + stored_messages()
 PAIRS = [(message, version) for message in MESSAGES for version in versions_of(message)]

@@ -589,6 +589,7 @@ class Log:
         self.epochs.truncate_to(self.end_offset)
         self.start_offset = min(self.start_offset, self.end_offset)
         self.high_watermark = min(self.high_watermark, self.end_offset)
+        self.producers.replicated(self.high_watermark)
         self.recovery_point = min(self.recovery_point, self.end_offset)
 
     def _truncate_segments(self, offset: int) -> None:
@@ -599,7 +600,13 @@ class Log:
         """The producers as of the end of the log, which has moved back."""
         delete_snapshots(self.files, self.directory, after=self.end_offset)
         self.producers = producers_at(
-            self.files, self.directory, list(self.segments), self.end_offset, now_ms=0, expiration_ms=1
+            self.files,
+            self.directory,
+            list(self.segments),
+            self.end_offset,
+            now_ms=0,
+            expiration_ms=1,
+            newest=self.high_watermark,
         )
         self._snapshot_offset = max(snapshots(self.directory), default=self.segments.start_offset)
 

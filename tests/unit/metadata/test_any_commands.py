@@ -7,7 +7,6 @@ from typing import Any
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from tests.unit.metadata.cluster import Cluster
 
 from ottla.metadata import framing
 from ottla.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, Image
@@ -30,6 +29,7 @@ from ottla.protocol.messages.create_topics import CreatableTopic, CreateTopicsRe
 from ottla.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from ottla.protocol.messages.elect_leaders import ElectLeadersRequest
 from ottla.protocol.messages.unregister_broker import UnregisterBrokerRequest
+from tests.unit.metadata.cluster import Cluster
 
 BROKERS = st.integers(1, 4)
 TOPICS = st.sampled_from(["a", "b", "c.d"])

@@ -7,10 +7,10 @@ import subprocess
 import sys
 
 import pytest
-from tests.unit.protocol.message_values import stored_messages
 
 import ottla.protocol.messages
 from ottla.protocol.apis import Api, all_apis, api, api_named
+from tests.unit.protocol.message_values import stored_messages
 
 APIS = all_apis()
 

@@ -20,10 +20,10 @@ from kio.index import load_payload_module
 from kio.schema.index import api_key_map, schema_name_map
 from kio.serial import entity_reader, entity_writer
 from kio.static.constants import EntityType
-from tests.unit.protocol.message_values import filled, versions_of
 
 from ottla.protocol.apis import Api, all_apis, api
 from ottla.protocol.codec import decode, encode
+from tests.unit.protocol.message_values import filled, versions_of
 
 SEEDS = range(2)
 

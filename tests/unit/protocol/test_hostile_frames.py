@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from tests.unit.protocol.message_values import api_messages, stored_messages, versions_of
 
 from ottla.protocol.codec import decode, encode, reader
 from ottla.protocol.headers import RequestHeader, read_request_header, request_head
@@ -27,6 +26,7 @@ from ottla.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from ottla.protocol.read_source import OBJECTS_PER_REQUEST, least_struct_size
 from ottla.protocol.schema import fields_of
 from ottla.protocol.wire import MalformedFrame
+from tests.unit.protocol.message_values import api_messages, stored_messages, versions_of
 
 MIB = 1024 * 1024
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from tools import compare_schemas, show_codec
 
 # HeartbeatRequest the way Kafka defines it, comments and all.

@@ -5,17 +5,6 @@ import os
 from pathlib import Path
 
 import pytest
-from tests.unit.storage.logs import (
-    NOW,
-    SMALL_SEGMENTS,
-    append,
-    batch,
-    content,
-    fill,
-    open_log,
-    read_all,
-    values,
-)
 
 from ottla.core.files import Buffer
 from ottla.protocol.batch import Record, iter_batches, read_header, write_batch
@@ -28,6 +17,17 @@ from ottla.protocol.errors import (
 from ottla.storage.files import OsFiles
 from ottla.storage.log import Origin
 from ottla.testing.disk import FaultyFiles
+from tests.unit.storage.logs import (
+    NOW,
+    SMALL_SEGMENTS,
+    append,
+    batch,
+    content,
+    fill,
+    open_log,
+    read_all,
+    values,
+)
 
 
 def test_batches_get_consecutive_offsets_and_the_leaders_epoch(tmp_path: Path) -> None:

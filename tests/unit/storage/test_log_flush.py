@@ -4,18 +4,18 @@ import errno
 from pathlib import Path
 
 import pytest
-from tests.unit.storage.logs import (
-    SMALL_SEGMENTS,
-    append,
-    fill,
-    open_log,
-)
 
 from ottla.protocol.errors import (
     KafkaStorageError,
 )
 from ottla.storage.files import OsFiles
 from ottla.testing.disk import FaultyFiles
+from tests.unit.storage.logs import (
+    SMALL_SEGMENTS,
+    append,
+    fill,
+    open_log,
+)
 
 
 def test_a_flush_moves_the_recovery_point_when_it_is_done(tmp_path: Path) -> None:

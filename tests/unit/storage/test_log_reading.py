@@ -5,6 +5,14 @@ from pathlib import Path
 from random import Random
 
 import pytest
+
+from ottla.protocol.batch import Record, iter_batches, read_header, write_batch
+from ottla.protocol.errors import (
+    OffsetOutOfRange,
+)
+from ottla.storage.files import OsFiles
+from ottla.storage.handles import Handles
+from ottla.storage.log import Log
 from tests.unit.storage.logs import (
     NOW,
     PARTITION,
@@ -17,14 +25,6 @@ from tests.unit.storage.logs import (
     settings,
     values,
 )
-
-from ottla.protocol.batch import Record, iter_batches, read_header, write_batch
-from ottla.protocol.errors import (
-    OffsetOutOfRange,
-)
-from ottla.storage.files import OsFiles
-from ottla.storage.handles import Handles
-from ottla.storage.log import Log
 
 
 def test_every_offset_finds_its_batch(tmp_path: Path) -> None:

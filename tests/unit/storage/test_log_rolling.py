@@ -4,6 +4,13 @@ import struct
 from pathlib import Path
 
 import pytest
+
+from ottla.protocol.batch import Record, write_batch
+from ottla.protocol.errors import (
+    KafkaError,
+    RecordListTooLarge,
+)
+from ottla.storage.log import Log
 from tests.unit.storage.logs import (
     NOW,
     SMALL_SEGMENTS,
@@ -14,13 +21,6 @@ from tests.unit.storage.logs import (
     read_all,
     settings,
 )
-
-from ottla.protocol.batch import Record, write_batch
-from ottla.protocol.errors import (
-    KafkaError,
-    RecordListTooLarge,
-)
-from ottla.storage.log import Log
 
 
 def bases(log: Log) -> list[int]:

@@ -3,6 +3,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
+from ottla.protocol.batch import iter_batches, read_header
+from ottla.protocol.errors import (
+    OffsetOutOfRange,
+    OutOfOrderSequenceNumber,
+)
+from ottla.storage.log import Log
 from tests.unit.storage.logs import (
     NOW,
     SMALL_SEGMENTS,
@@ -13,13 +20,6 @@ from tests.unit.storage.logs import (
     open_log,
     read_all,
 )
-
-from ottla.protocol.batch import iter_batches, read_header
-from ottla.protocol.errors import (
-    OffsetOutOfRange,
-    OutOfOrderSequenceNumber,
-)
-from ottla.storage.log import Log
 
 
 def bases(log: Log) -> list[int]:

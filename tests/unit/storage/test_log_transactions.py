@@ -4,6 +4,9 @@ import struct
 from pathlib import Path
 
 import pytest
+
+from ottla.protocol.errors import InvalidProducerEpoch, InvalidTxnState, TransactionCoordinatorFenced
+from ottla.storage.log import AbortedTransaction, Log, Origin
 from tests.unit.storage.logs import (
     NOW,
     SMALL_SEGMENTS,
@@ -15,9 +18,6 @@ from tests.unit.storage.logs import (
     read_all,
     transactional,
 )
-
-from ottla.protocol.errors import InvalidProducerEpoch, InvalidTxnState, TransactionCoordinatorFenced
-from ottla.storage.log import AbortedTransaction, Log, Origin
 
 
 def begin(log: Log, producer: int, *values: bytes, sequence: int = 0, epoch: int = 0) -> int:

@@ -8,6 +8,10 @@ from random import Random
 from zlib import crc32
 
 import pytest
+
+from ottla.protocol.batch import iter_batches
+from ottla.protocol.errors import KafkaStorageError, OutOfOrderSequenceNumber
+from ottla.storage.log import Log
 from tests.unit.storage.logs import (
     NOW,
     SMALL_SEGMENTS,
@@ -20,10 +24,6 @@ from tests.unit.storage.logs import (
     read_all,
     transactional,
 )
-
-from ottla.protocol.batch import iter_batches
-from ottla.protocol.errors import KafkaStorageError, OutOfOrderSequenceNumber
-from ottla.storage.log import Log
 
 
 def name(offset: int, suffix: str) -> str:

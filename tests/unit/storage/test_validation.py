@@ -4,7 +4,6 @@ import struct
 from typing import Any
 
 import pytest
-from tests.unit.storage.logs import NOW, batch, settings
 
 from ottla.protocol import compression
 from ottla.protocol.batch import (
@@ -20,6 +19,7 @@ from ottla.protocol.batch import (
 )
 from ottla.protocol.errors import CorruptMessage, InvalidRecord, InvalidTimestamp, MessageTooLarge
 from ottla.storage.validation import Rules, check_client_batch
+from tests.unit.storage.logs import NOW, batch, settings
 
 HOUR = 3_600_000
 CODECS = [compression.GZIP, compression.SNAPPY, compression.LZ4, compression.ZSTD]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.testing.histories import Clients
 
 from ottla.testing.history import Kind
+from tests.unit.testing.histories import Clients
 
 
 def committed(clients: Clients, offset: int, process: str = "m", generation: int | None = None) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.unit.testing.histories import Clients
 
 from ottla.testing.history import Kind, Recorder, check, load
 from ottla.testing.history.events import event
+from tests.unit.testing.histories import Clients
 
 
 def test_an_event_is_one_line_of_json(tmp_path: Path) -> None:

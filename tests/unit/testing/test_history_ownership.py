@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from tests.unit.testing.histories import Clients
-
 from ottla.testing.history import Kind
+from tests.unit.testing.histories import Clients
 
 
 def test_partitions_that_go_from_hand_to_hand_have_one_owner() -> None:

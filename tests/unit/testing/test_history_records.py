@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from tests.unit.testing.histories import Clients
-
 from ottla.testing.history import Kind
+from tests.unit.testing.histories import Clients
 
 
 def sent(clients: Clients, *values: str, process: str = "p", first: int = 0, partition: str = "t-0") -> None:

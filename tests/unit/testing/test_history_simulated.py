@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from tests.unit.testing.histories import Clients
 
 from ottla.testing.history import Event, Kind, check
 from ottla.testing.history.events import merge
+from tests.unit.testing.histories import Clients
 
 PARTITIONS = ("t-0", "t-1", "t-2")
 SEEDS = range(20)

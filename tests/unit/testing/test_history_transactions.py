@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from tests.unit.testing.histories import Clients
-
 from ottla.testing.history import Kind
+from tests.unit.testing.histories import Clients
 
 TWO = (("t-0", 0, "a"), ("t-1", 0, "b"))
 

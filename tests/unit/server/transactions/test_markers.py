@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.server.transactions.serving import GatedFiles, Producer, ServingNode, run, until
 
 from ottla.core.types import TopicPartition
 from ottla.protocol import errors
@@ -24,6 +23,7 @@ from ottla.protocol.messages.write_txn_markers import (
 )
 from ottla.runtime.markers import Markers, write_markers
 from ottla.server.handlers.write_txn_markers import write_txn_markers
+from tests.unit.server.transactions.serving import GatedFiles, Producer, ServingNode, run, until
 
 
 class Leaders:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.server.transactions.serving import Producer, ServingNode, run
 
 from ottla.core.types import CONSUMER_OFFSETS
 from ottla.protocol import errors
@@ -25,6 +24,7 @@ from ottla.server.handlers.add_partitions_to_txn import add_partitions_to_txn
 from ottla.server.handlers.end_txn import end_txn
 from ottla.server.handlers.init_producer_id import init_producer_id
 from ottla.server.handlers.list_transactions import list_transactions
+from tests.unit.server.transactions.serving import Producer, ServingNode, run
 
 
 def older(producer: Producer, topics: dict[str, list[int]], epoch: int | None = None) -> Any:

@@ -6,7 +6,6 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from tests.unit.server.transactions.serving import GatedFiles, Producer, ServingNode, run, until
 
 from ottla.core.types import TRANSACTION_STATE, TopicPartition
 from ottla.protocol import errors
@@ -21,6 +20,7 @@ from ottla.protocol.messages.write_txn_markers import (
 from ottla.server.context import Disconnect
 from ottla.server.handlers.add_partitions_to_txn import add_partitions_to_txn
 from ottla.server.handlers.write_txn_markers import write_txn_markers
+from tests.unit.server.transactions.serving import GatedFiles, Producer, ServingNode, run, until
 
 OLD, VERIFIED, ADDED = 7, 11, 12
 
