@@ -233,10 +233,11 @@ class ClassicGroups(RuleBasedStateMachine):
         if not expected:
             self.committed[partition] = offset
 
-    @precondition(lambda self: any(client.member_id for client in self.idle()))
+    @precondition(lambda self: any(client.member_id for client in self.clients))
     @rule(data=st.data())
     def leave(self, data: st.DataObject) -> None:
-        client = self.pick(data, [each for each in self.idle() if each.member_id])
+        """A member leaves, or is made to by somebody else while it waits for an answer."""
+        client = self.pick(data, [each for each in self.clients if each.member_id])
         member = MemberIdentity(member_id=client.member_id, group_instance_id=client.instance_id)
         request = LeaveGroupRequest(group_id="g", members=[member])
         caller = Caller(client.name, "/127.0.0.1", 5)
@@ -246,8 +247,8 @@ class ClassicGroups(RuleBasedStateMachine):
             assert (ticket.reply.members[0].error_code == 0) == known
         else:
             assert ticket.error.code == UNKNOWN_MEMBER and not known
-        self.reset(client)
         self.hear()
+        self.reset(client)
 
     @precondition(lambda self: self.clients)
     @rule(data=st.data())
