@@ -49,13 +49,18 @@ def producers_at(
     now_ms: int,
     expiration_ms: int,
     scan: bool = True,
+    newest: int | None = None,
 ) -> Producers:
     """The state of the producers at `offset`: that of the newest good snapshot, and the batches since then.
 
-    Without `scan` the batches are left out.
+    Without `scan` the batches are left out. Snapshots after `newest` are the second choice: they do not tell
+    which transactions ended before them, and so not which of these are not replicated.
     """
     producers = Producers(end_offset=segments[0].base_offset)
-    for snapshot in reversed([at for at in snapshots(directory) if at <= offset]):
+    usable = [at for at in snapshots(directory) if at <= offset]
+    if newest is not None:
+        usable = [at for at in usable if at <= newest] or usable
+    for snapshot in reversed(usable):
         path = _path(directory, snapshot)
         try:
             known = decode_snapshot(Path(path).read_bytes())
