@@ -9,7 +9,8 @@ from collections.abc import Iterator
 
 import pytest
 from confluent_kafka.admin import AdminClient
-from tests.interop.nodes import Node, new_node
+
+from tests.interop.nodes import QUICK, Node, new_node
 from tests.interop.topics import Names, NewTopic, create_topic
 from tests.interop.wire import Wire
 
@@ -41,6 +42,31 @@ def bootstrap(request: pytest.FixtureRequest, referee: bool) -> Iterator[str]:
 def node(referee: bool) -> Iterator[Node]:
     """A started broker that belongs to this test alone, to be stopped, killed and started again."""
     node = new_node(referee)
+    try:
+        node.start()
+        yield node
+    finally:
+        node.kill()
+        node.remove()
+
+
+@pytest.fixture(scope="session")
+def quick(referee: bool) -> Iterator[str]:
+    """Address of a broker with short timeouts, shared by the tests of groups and transactions."""
+    node = new_node(referee, QUICK)
+    try:
+        node.start()
+        yield node.bootstrap
+        node.stop()
+    finally:
+        node.kill()
+        node.remove()
+
+
+@pytest.fixture
+def quick_node(referee: bool) -> Iterator[Node]:
+    """A started broker with short timeouts that belongs to this test alone."""
+    node = new_node(referee, QUICK)
     try:
         node.start()
         yield node
