@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ottla.core.ids import ZERO_UUID, Uuid
 from ottla.core.outcome import Applied, LogRecord
 from ottla.groups.group import Committed
 from ottla.groups.records import record, tombstone
@@ -124,18 +123,31 @@ def commit_tombstone(group_id: str, topic: str, partition: int) -> LogRecord:
 
 
 def _committed(value: OffsetCommitValue | LegacyOffsetCommitValue, record_offset: int) -> Committed:
-    epoch, expires, topic_id = -1, -1, ZERO_UUID
-    if isinstance(value, OffsetCommitValue):
-        epoch, expires, topic_id = value.leader_epoch, value.expire_timestamp, Uuid(value.topic_id)
+    if isinstance(value, LegacyOffsetCommitValue):
+        return Committed(
+            value.offset, -1, value.metadata, value.commit_timestamp, record_offset=record_offset
+        )
     return Committed(
-        value.offset, epoch, value.metadata, value.commit_timestamp, expires, topic_id, record_offset
+        value.offset,
+        value.leader_epoch,
+        value.metadata,
+        value.commit_timestamp,
+        value.expire_timestamp,
+        value.topic_id,
+        record_offset,
     )
 
 
 def _put(
     groups: dict[str, Positions], group_id: str, topic: str, partition: int, position: Committed
 ) -> None:
-    groups.setdefault(group_id, {}).setdefault(topic, {})[partition] = position
+    positions = groups.get(group_id)
+    if positions is None:
+        positions = groups[group_id] = {}
+    partitions = positions.get(topic)
+    if partitions is None:
+        partitions = positions[topic] = {}
+    partitions[partition] = position
 
 
 def _remove(groups: dict[str, Positions], group_id: str, topic: str, partition: int) -> None:
