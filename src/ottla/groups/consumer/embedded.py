@@ -21,11 +21,6 @@ from ottla.protocol.stored.consumer_protocol import (
 )
 from ottla.protocol.wire import MalformedFrame
 
-
-class UserDataInUse(Exception):
-    """An assignment that holds more than partitions: only an assignor of the members' own does that."""
-
-
 _VERSION: Final = struct.Struct(">h")
 NEWEST: Final = 3
 
@@ -47,14 +42,14 @@ def read_subscription(data: bytes) -> ConsumerProtocolSubscription:
     return subscription
 
 
-def read_assignment(data: bytes, topics: Topics) -> frozenset[Partition]:
-    """The partitions of topics that exist; raises MalformedFrame, or UserDataInUse."""
+def read_assignment(data: bytes) -> ConsumerProtocolAssignment:
+    """Raises MalformedFrame when it is none."""
     if not data:
-        return frozenset()  # a member that its leader forgot
-    assignment = decode(ConsumerProtocolAssignment, _version(data), data, _VERSION.size)
-    if assignment.user_data:
-        raise UserDataInUse
-    return partitions_of(assignment.assigned_partitions, topics)
+        return ConsumerProtocolAssignment()  # of a member that its leader forgot
+    assignment: ConsumerProtocolAssignment = decode(
+        ConsumerProtocolAssignment, _version(data), data, _VERSION.size
+    )
+    return assignment
 
 
 def partitions_of(named: Iterable[TopicPartition], topics: Topics) -> frozenset[Partition]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Set
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ottla.core.outcome import LogRecord, Now, Outcome
 from ottla.groups.assignors.subscribers import Assignment
@@ -19,8 +19,8 @@ from ottla.groups.classic.group import State as ClassicState
 from ottla.groups.classic.member import Member as ClassicMember
 from ottla.groups.consumer import records
 from ottla.groups.consumer.embedded import (
-    UserDataInUse,
     assignment_bytes,
+    partitions_of,
     read_assignment,
     read_subscription,
 )
@@ -36,6 +36,11 @@ from ottla.protocol.wire import MalformedFrame
 
 if TYPE_CHECKING:
     from ottla.groups.shard import GroupMachine
+
+
+# What these put beside the partitions is for themselves, and no loss. Kafka refuses them too when there is
+# any, and librdkafka's cooperative-sticky does leave some in its assignments.
+OWN_ASSIGNORS: Final = frozenset({"range", "roundrobin", "sticky", "cooperative-sticky"})
 
 
 # Classic to consumer
@@ -59,17 +64,18 @@ def upgrade(classic: ClassicGroup, outcome: Outcome) -> ConsumerGroup:
 
 def _check_upgrade(classic: ClassicGroup) -> None:
     settings = classic.machine.settings()
-    why = None
     if settings.group_consumer_migration_policy.upper() not in ("UPGRADE", "BIDIRECTIONAL"):
-        why = "online upgrade is disabled"
-    elif classic.protocol_type != CONSUMER:
-        why = "the group does not use the consumer embedded protocol"
-    elif len(classic.members) > settings.group_consumer_max_size:
-        why = "the group size exceeds the consumer group maximum size"
-    if why is not None:
-        raise GroupIdNotFound(
-            f"Cannot upgrade classic group {classic.group_id} to consumer group because {why}."
-        )
+        raise _refused(classic, "online upgrade is disabled")
+    if classic.protocol_type != CONSUMER:
+        raise _refused(classic, "the group does not use the consumer embedded protocol")
+    if len(classic.members) > settings.group_consumer_max_size:
+        raise _refused(classic, "the group size exceeds the consumer group maximum size")
+
+
+def _refused(classic: ClassicGroup, why: str) -> GroupIdNotFound:
+    return GroupIdNotFound(
+        f"Cannot upgrade classic group {classic.group_id} to consumer group because {why}."
+    )
 
 
 def _fill(group: ConsumerGroup, classic: ClassicGroup) -> None:
@@ -81,7 +87,10 @@ def _fill(group: ConsumerGroup, classic: ClassicGroup) -> None:
             protocols = old.protocols
             used = protocols.get(classic.protocol or "", next(iter(protocols.values())))
             subscription = read_subscription(used)
-            partitions = read_assignment(old.assignment, topics)
+            assignment = read_assignment(old.assignment)
+            if assignment.user_data and classic.protocol not in OWN_ASSIGNORS:
+                raise _refused(classic, "an unsupported custom assignor is in use")
+            partitions = partitions_of(assignment.assigned_partitions, topics)
             group.members[old.member_id] = Member(
                 old.member_id,
                 old.instance_id,
@@ -106,16 +115,8 @@ def _fill(group: ConsumerGroup, classic: ClassicGroup) -> None:
                 group.static[old.instance_id] = old.member_id
             group.classic_count += 1
             group.classic_protocols.update(protocols)
-    except UserDataInUse:
-        raise GroupIdNotFound(
-            f"Cannot upgrade classic group {classic.group_id} to consumer group because "
-            "an unsupported custom assignor is in use."
-        ) from None
     except MalformedFrame:
-        raise GroupIdNotFound(
-            f"Cannot upgrade classic group {classic.group_id} to consumer group because "
-            "the embedded consumer protocol is malformed."
-        ) from None
+        raise _refused(classic, "the embedded consumer protocol is malformed") from None
     group.metadata_hash = metadata_hash(group.subscribed, topics)
 
 
