@@ -16,12 +16,13 @@ import logging
 import socket
 import struct
 from collections import deque
-from collections.abc import Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator
 from types import coroutine
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from ottla.core.files import Buffer
 from ottla.protocol import headers
+from ottla.protocol.errors import KafkaError
 from ottla.protocol.wire import MalformedFrame
 from ottla.server import failures
 from ottla.server.api import API_VERSIONS
@@ -109,6 +110,7 @@ class Connection(asyncio.BufferedProtocol):
         "client_host",
         "dialled_host",
         "dialled_port",
+        "endings",
         "last_active",
         "listener_name",
     )
@@ -128,6 +130,7 @@ class Connection(asyncio.BufferedProtocol):
         self._lanes = ProduceLanes()
         self._unanswered_bytes = 0
         self._fetching = False
+        self.endings: dict[object, Callable[[], None]] = {}  # what is to be done when the connection ends
         self._client_id_bytes: bytes | bytearray = b""
         self._client_id: str | None = ""
         self._closing = False
@@ -158,6 +161,8 @@ class Connection(asyncio.BufferedProtocol):
         self._listener.forget(self)
         for task in self._tasks:
             task.cancel()
+        for end in self.endings.values():
+            end()
         self._replies.clear()
         self._left = b""
         self._frame = None
@@ -277,35 +282,37 @@ class Connection(asyncio.BufferedProtocol):
         except Disconnect as reason:
             self._refuse(str(reason))
             return
-        except Exception:
-            if not self._failed(reply, request):
+        except Exception as error:
+            if not self._failed(reply, error):
                 return
         else:
             self._unanswered_bytes += reply.frame_bytes
             self._fetching = route.carries_records
             task = self._listener.loop.create_task(_carry_on(steps, waits_for))
             self._tasks.add(task)
-            task.add_done_callback(lambda task: self._finished(task, reply, request))
+            task.add_done_callback(lambda task: self._finished(task, reply))
         self._replies.append(reply)
         if route.carries_records and reply.response is not PENDING:
             self._answer()  # before the next one is started: answers with records in them are large
 
-    def _finished(self, task: asyncio.Task[Any], reply: Reply, request: Any) -> None:
+    def _finished(self, task: asyncio.Task[Any], reply: Reply) -> None:
         """A handler that had to wait is done."""
         self._tasks.discard(task)
         self._unanswered_bytes -= reply.frame_bytes
         if reply.route.carries_records:
             self._fetching = False
-        if self._closing or task.cancelled():
+        if task.cancelled():
             return
-        try:
+        error = task.exception()
+        if self._closing:
+            return
+        if error is None:
             reply.response = task.result()
-        except Disconnect as reason:
-            self._refuse(str(reason))
+        elif isinstance(error, Disconnect):
+            self._refuse(str(error))
             return
-        except Exception:
-            if not self._failed(reply, request):
-                return
+        elif not self._failed(reply, error):
+            return
         if self._replies and self._replies[0] is reply:
             self._answer()
             self._resume()
@@ -422,12 +429,15 @@ class Connection(asyncio.BufferedProtocol):
         reply.response = unsupported_version()
         self._replies.append(reply)
 
-    def _failed(self, reply: Reply, request: Any) -> bool:
-        """A handler raised what it should not have: log it, answer if the message can say so."""
-        logger.exception("handler failed api=%s client=%s", reply.route.name, self.client_host)
-        reply.response = failures.unknown_server_error(reply.route.response_class, request)
+    def _failed(self, reply: Reply, error: BaseException) -> bool:
+        """A handler raised: answer with the error if the message has a place for one, else hang up."""
+        if not isinstance(error, KafkaError):
+            logger.error(
+                "handler failed api=%s client=%s", reply.route.name, self.client_host, exc_info=error
+            )
+        reply.response = failures.failed(reply.route.response_class, error)
         if reply.response is None:
-            self.close()
+            self._refuse(f"{reply.route.name} failed: {error!r}")
             return False
         return True
 

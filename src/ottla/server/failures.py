@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ottla.protocol import codec
-from ottla.protocol.errors import KafkaStorageError, UnknownServerError
+from ottla.protocol.errors import KafkaError, KafkaStorageError, UnknownServerError
 from ottla.replication.partition import Partition
 
 if TYPE_CHECKING:
@@ -13,11 +13,14 @@ if TYPE_CHECKING:
     from ottla.server.routes import Route
 
 
-def unknown_server_error(response_class: Any, request: Any) -> Any | None:
-    """UNKNOWN_SERVER_ERROR, if the response has a place for an error of the whole request."""
+def failed(response_class: Any, error: BaseException) -> Any | None:
+    """The error as an answer, if the response has a place for one that concerns the whole request.
+
+    Kafka's errors keep their code; anything else is a mistake of ours, UNKNOWN_SERVER_ERROR.
+    """
     if "error_code" not in response_class.__slots__:
         return None
-    return response_class(error_code=UnknownServerError.code)
+    return response_class(error_code=error.code if isinstance(error, KafkaError) else UnknownServerError.code)
 
 
 def withdrawn(response: Any, route: Route, failed: set[Partition]) -> Any:
