@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ottla.groups.share_state import Prune, ShareStateMachine
     from ottla.runtime.markers import Markers
     from ottla.runtime.node import Node
+    from ottla.runtime.share import Shares
     from ottla.transactions.machine import TransactionMachine
 
 GROUP_RESOURCE: Final = 32
@@ -35,6 +36,7 @@ class Coordinators:
         self._node = node
         self._topics = ImageTopics(lambda: node.image)
         self._markers: Markers | None = None
+        self._shares: Shares | None = None
         self.groups: Coordinator[GroupMachine] = Coordinator(
             CONSUMER_OFFSETS,
             node,
@@ -66,6 +68,15 @@ class Coordinators:
         )
         kinds: tuple[Coordinator[Any], ...] = (self.groups, self.transactions, self.share_state)
         self.by_topic = {each.topic: each for each in kinds}
+
+    @property
+    def shares(self) -> Shares:
+        """The share partitions here. Without share groups there are none."""
+        if self._shares is None:
+            from ottla.runtime.share import Shares
+
+            self._shares = Shares(self._node)
+        return self._shares
 
     # --- machines --------------------------------------------------------------------------
 
@@ -118,6 +129,8 @@ class Coordinators:
         coordinator = self.by_topic.get(partition.partition.topic)
         if coordinator is not None:
             coordinator.follow(partition)
+        if self._shares is not None:
+            self._shares.follow(partition)
 
     def marker_appended(self, partition: Partition, marker: EndTransactionMarker) -> None:
         """The end of a transaction was appended to a partition: if it is one of ours, its machine hears."""
@@ -134,6 +147,8 @@ class Coordinators:
                 self.share_state.take(lambda machine, now: machine.topics_deleted(deleted))
 
     async def close(self) -> None:
+        if self._shares is not None:
+            await self._shares.close()
         if self._markers is not None:
             await self._markers.close()
         for coordinator in self.by_topic.values():

@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from ottla.config.broker import BrokerSettings, effective
 from ottla.config.listeners import Listeners
@@ -42,6 +42,9 @@ from ottla.runtime.producer_ids import ProducerIds
 from ottla.runtime.quorum import Quorum
 from ottla.storage.files import OsFiles
 from ottla.storage.log_directory import LogDirectory, open_log_directories
+
+if TYPE_CHECKING:
+    from ottla.runtime.share import Shares
 
 logger = logging.getLogger("ottla.node")
 
@@ -97,6 +100,10 @@ class Node:
     @property
     def broker_epoch(self) -> int:
         return -1 if self._lifecycle is None else self._lifecycle.broker_epoch
+
+    @property
+    def shares(self) -> Shares:
+        return self.coordinators.shares
 
     # --- start ---------------------------------------------------------------------------
 

@@ -68,5 +68,17 @@ SERVED = {
         Served(69, "consumer_group_describe", 0, 1),
         Served(74, "list_config_resources", 0, 1),
         Served(75, "describe_topic_partitions", 0, 0),
+        Served(76, "share_group_heartbeat", 1, 1),  # the versions 0 of share groups were for early access
+        Served(77, "share_group_describe", 1, 1),
+        Served(78, "share_fetch", 1, 2),
+        Served(79, "share_acknowledge", 1, 2),
+        Served(83, "initialize_share_group_state", 0, 0),
+        Served(84, "read_share_group_state", 0, 0),
+        Served(85, "write_share_group_state", 0, 1),
+        Served(86, "delete_share_group_state", 0, 0),
+        Served(87, "read_share_group_state_summary", 0, 1),
+        Served(90, "describe_share_group_offsets", 0, 1),
+        Served(91, "alter_share_group_offsets", 0, 0),
+        Served(92, "delete_share_group_offsets", 0, 0),
     )
 }

@@ -206,29 +206,23 @@ def offsets_deleted(machine: GroupMachine, group_id: str, topic_ids: Iterable[Uu
     return Outcome(records=_if_changed(group, left), reply=True)
 
 
-def delete_states(machine: GroupMachine, group_ids: Iterable[str]) -> Outcome:
-    """Groups are about to be deleted. Answers, by group, what the share coordinator has to forget first.
+def delete_states(machine: GroupMachine, group_id: str) -> Outcome:
+    """A group is about to be deleted. Answers what the share coordinator has to forget first.
 
-    Groups of other kinds, and those that may not be deleted, are left out: whoever deletes them will say so.
+    Nothing for groups of other kinds, and for those that may not be deleted: that comes out later.
     """
-    outcome = Outcome()
-    states: dict[str, dict[Uuid, frozenset[int]]] = {}
-    for group_id in group_ids:
-        group = machine.groups.get(group_id)
-        if not isinstance(group, ShareGroup) or group.members:
-            continue
-        known = group.partitions
-        topics: dict[Uuid, frozenset[int]] = {}
-        names = dict(known.deleting)
-        for topic_id in known.deleting:
-            name = machine.topics.name_of(topic_id)
-            if name is not None:
-                topics[topic_id] = frozenset(range(machine.topics.partition_count(name) or 0))
-        for some in (known.initializing, known.initialized):
-            for topic_id, topic in some.items():
-                topics[topic_id] = topics.get(topic_id, frozenset()) | topic.partitions
-                names[topic_id] = topic.name
-        outcome.records += _if_changed(group, PartitionStates(deleting=names))
-        states[group_id] = topics
-    outcome.reply = states
-    return outcome
+    group = machine.groups.get(group_id)
+    if not isinstance(group, ShareGroup) or group.members:
+        return Outcome(reply={})
+    known = group.partitions
+    topics: dict[Uuid, frozenset[int]] = {}
+    names = dict(known.deleting)
+    for topic_id in known.deleting:
+        name = machine.topics.name_of(topic_id)
+        if name is not None:
+            topics[topic_id] = frozenset(range(machine.topics.partition_count(name) or 0))
+    for some in (known.initializing, known.initialized):
+        for topic_id, topic in some.items():
+            topics[topic_id] = topics.get(topic_id, frozenset()) | topic.partitions
+            names[topic_id] = topic.name
+    return Outcome(records=_if_changed(group, PartitionStates(deleting=names)), reply=topics)

@@ -21,6 +21,7 @@ async def delete_groups(request: DeleteGroupsRequest, ctx: Context) -> DeleteGro
 
 async def _delete(group_id: str, ctx: Context) -> DeletableGroupResult:
     try:
+        await ctx.node.shares.delete_states(group_id)
         await ctx.node.groups.call(group_id, lambda machine, now, ticket: machine.delete_group(group_id))
     except KafkaError as error:
         return DeletableGroupResult(group_id=group_id, error_code=error.code)

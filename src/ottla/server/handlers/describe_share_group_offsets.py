@@ -1,0 +1,104 @@
+"""DescribeShareGroupOffsets, key 90, versions 0-1: where share groups are in their partitions (KIP-932)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import Final
+
+from ottla.core.share import UNINITIALIZED, SharePartitionKey
+from ottla.groups.share import admin
+from ottla.protocol.errors import KafkaError
+from ottla.protocol.messages.describe_share_group_offsets import (
+    DescribeShareGroupOffsetsRequest,
+    DescribeShareGroupOffsetsRequestGroup,
+    DescribeShareGroupOffsetsResponse,
+    DescribeShareGroupOffsetsResponseGroup,
+    DescribeShareGroupOffsetsResponsePartition,
+    DescribeShareGroupOffsetsResponseTopic,
+)
+from ottla.server.context import Context
+from ottla.server.hosting import hosted
+from ottla.server.share_groups import check_share_groups
+
+NO_LAG: Final = -1
+
+
+async def describe_share_group_offsets(
+    request: DescribeShareGroupOffsetsRequest, ctx: Context
+) -> DescribeShareGroupOffsetsResponse:
+    groups = await asyncio.gather(*(_describe(group, ctx) for group in request.groups))
+    return DescribeShareGroupOffsetsResponse(groups=list(groups))
+
+
+async def _describe(
+    asked: DescribeShareGroupOffsetsRequestGroup, ctx: Context
+) -> DescribeShareGroupOffsetsResponseGroup:
+    answer = DescribeShareGroupOffsetsResponseGroup(group_id=asked.group_id)
+    try:
+        check_share_groups(ctx)
+        if asked.topics is None:
+            named = await _all_topics(asked.group_id, ctx)
+        else:
+            named = [(topic.topic_name, topic.partitions) for topic in asked.topics]
+        topics = await asyncio.gather(
+            *(_topic(asked.group_id, name, indices, ctx) for name, indices in named)
+        )
+    except KafkaError as error:
+        answer.error_code, answer.error_message = error.code, str(error)
+        return answer
+    answer.topics = list(topics)
+    return answer
+
+
+async def _all_topics(group_id: str, ctx: Context) -> list[tuple[str, list[int]]]:
+    initialized = await ctx.node.groups.call(
+        group_id, lambda machine, now, ticket: admin.initialized_partitions(machine, group_id)
+    )
+    known = ctx.node.image.topic_by_id
+    return [
+        (known[topic_id].name, sorted(indices))
+        for topic_id, indices in initialized.items()
+        if topic_id in known
+    ]
+
+
+async def _topic(
+    group_id: str, name: str, indices: Iterable[int], ctx: Context
+) -> DescribeShareGroupOffsetsResponseTopic:
+    topic = ctx.node.image.topics.get(name)
+    answer = DescribeShareGroupOffsetsResponseTopic(topic_name=name)
+    if topic is None:
+        # Nobody has a position in a topic that is not there. That is not an error.
+        answer.partitions = [
+            DescribeShareGroupOffsetsResponsePartition(partition_index=index, start_offset=UNINITIALIZED)
+            for index in indices
+        ]
+        return answer
+    answer.topic_id = topic.id
+    keys = [SharePartitionKey(group_id, topic.id, index) for index in indices]
+    answer.partitions = list(await asyncio.gather(*(_partition(key, name, ctx) for key in keys)))
+    return answer
+
+
+async def _partition(
+    key: SharePartitionKey, name: str, ctx: Context
+) -> DescribeShareGroupOffsetsResponsePartition:
+    answer = DescribeShareGroupOffsetsResponsePartition(
+        partition_index=key.partition, start_offset=UNINITIALIZED, lag=NO_LAG
+    )
+    try:
+        summary = await ctx.node.shares.states.summary(key)
+    except KafkaError:
+        return answer  # the same: there is no position
+    answer.start_offset, answer.leader_epoch = summary.start_offset, summary.leader_epoch
+    if UNINITIALIZED in (summary.start_offset, summary.delivery_complete_count):
+        return answer
+    try:
+        log = hosted(ctx.node, name, key.partition).log
+    except KafkaError as error:
+        return DescribeShareGroupOffsetsResponsePartition(
+            partition_index=key.partition, error_code=error.code, error_message=str(error)
+        )
+    answer.lag = log.high_watermark - summary.start_offset - summary.delivery_complete_count
+    return answer
