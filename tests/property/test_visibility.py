@@ -8,12 +8,14 @@ transactions in them, so that a consumer is left with the committed records and 
 
 from __future__ import annotations
 
+import random
 import shutil
 import tempfile
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -295,9 +297,7 @@ rare = st.one_of(
 stories = st.lists(st.one_of(writes, writes, writes, rare), min_size=1, max_size=30)
 
 
-@settings(deadline=None, max_examples=60)
-@given(st.lists(stories, min_size=1, max_size=3))
-def test_readers_see_committed_records_and_nothing_else(parts: list[list[tuple[Any, ...]]]) -> None:
+def tell(parts: list[list[tuple[Any, ...]]]) -> None:
     directory = tempfile.mkdtemp()
     try:
         tried = Tried(f"{directory}/t-0")
@@ -310,3 +310,35 @@ def test_readers_see_committed_records_and_nothing_else(parts: list[list[tuple[A
         tried.log.close_files()
     finally:
         shutil.rmtree(directory)
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.lists(stories, min_size=1, max_size=3))
+def test_readers_see_committed_records_and_nothing_else(parts: list[list[tuple[Any, ...]]]) -> None:
+    tell(parts)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_so_they_do_at_the_end_of_a_long_story(seed: int) -> None:
+    """What hypothesis tells is short and easy to shrink; much of what may go wrong takes longer."""
+    chance = random.Random(seed)
+
+    def event() -> tuple[Any, ...]:
+        match chance.randrange(30):
+            case 0:
+                return ("restart", chance.random() < 0.5)
+            case 1:
+                return ("truncate", chance.random())
+            case 2:
+                return ("delete_records", chance.random() / 2)
+            case 3 | 4:
+                return ("roll",)
+            case 5 | 6 | 7 | 8:
+                return ("plain", chance.randint(1, 3))
+            case 9 | 10 | 11 | 12:
+                return ("replicate", chance.random())
+            case kind if kind < 23:
+                return ("write", chance.randrange(PRODUCERS), chance.randint(1, 3))
+        return ("end", chance.randrange(PRODUCERS), chance.random() < 0.4, chance.random() < 0.5)
+
+    tell([[event() for _ in range(30)] for _ in range(3)])
