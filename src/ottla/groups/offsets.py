@@ -48,6 +48,11 @@ class Offsets:
     def has_open_transactions(self, group_id: str) -> bool:
         return group_id in self.holders
 
+    def partitions_of(self, group_id: str, topic: str) -> set[int]:
+        """The partitions of a topic with a position, in force or pending."""
+        held = self.holders.get(group_id, ())
+        return {*self.of_group(group_id).get(topic, ()), *(place[1] for place in held if place[0] == topic)}
+
     def everything_of(self, group_id: str) -> Iterator[tuple[str, int]]:
         """Every partition with a position, in force or pending."""
         for topic, partitions in self.of_group(group_id).items():

@@ -277,13 +277,13 @@ class GroupMachine:
     def _forget_topics(
         self, group_ids: list[str], deleted: dict[Uuid, str], now: Now, outcome: Outcome
     ) -> None:
-        ids = {name: topic_id for topic_id, name in deleted.items()}
         while group_ids:
             group_id = group_ids.pop()
-            for topic, partition in list(self.offsets.everything_of(group_id)):
-                position = self.offsets.get(group_id, topic, partition)
-                if topic in ids and (position is None or position.topic_id in (ZERO_UUID, ids[topic])):
-                    outcome.records.append(commit_tombstone(group_id, topic, partition))
+            for topic_id, topic in deleted.items():
+                for partition in self.offsets.partitions_of(group_id, topic):
+                    position = self.offsets.get(group_id, topic, partition)
+                    if position is None or position.topic_id in (ZERO_UUID, topic_id):
+                        outcome.records.append(commit_tombstone(group_id, topic, partition))
             if group_ids and len(outcome.records) >= SLICE:
                 self.timers.start(now.monotonic_ms, partial(self._forget_topics, group_ids, deleted))
                 return

@@ -186,6 +186,13 @@ def test_a_development_node_is_alone_and_on_this_machine() -> None:
     assert broker.transaction_state_log_min_isr == 1
 
 
+def test_a_group_of_a_development_node_does_not_wait_for_more_members() -> None:
+    assert broker_settings(development_defaults()).group_initial_rebalance_delay_ms == 0
+    given = {"group.initial.rebalance.delay.ms": "500"}
+    assert "group.initial.rebalance.delay.ms" not in development_defaults(given)
+    assert broker_settings({}).group_initial_rebalance_delay_ms == 3_000
+
+
 def test_development_defaults_leave_what_is_given() -> None:
     given = {
         "broker.id": "7",
@@ -205,4 +212,6 @@ def test_development_defaults_leave_what_is_given() -> None:
     [{"process.roles": "broker"}, {"controller.quorum.voters": "1@a:1,2@b:1,3@c:1"}],
 )
 def test_a_node_of_a_cluster_keeps_kafkas_replication_factors(given: dict[str, str]) -> None:
-    assert "offsets.topic.replication.factor" not in development_defaults(given)
+    defaults = development_defaults(given)
+    assert "offsets.topic.replication.factor" not in defaults
+    assert "group.initial.rebalance.delay.ms" not in defaults
