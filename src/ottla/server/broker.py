@@ -29,6 +29,7 @@ from ottla.raft.leader import NotTheOnlyVoter
 from ottla.runtime.node import Node
 from ottla.runtime.snapshots import DamagedSnapshot
 from ottla.server.listener import Listener
+from ottla.server.routes import Intercept
 from ottla.storage.lock import DirectoryInUse
 from ottla.storage.meta_properties import MetaPropertiesError
 
@@ -43,7 +44,8 @@ class Broker:
     """One broker of a cluster; by default a cluster of its own.
 
     `properties` are Kafka's (`server.properties`); `data_dir`, `host` and `port` are short for `log.dirs` and
-    `listeners`. Without a data directory the broker lives in a temporary one that goes with it.
+    `listeners`. Without a data directory the broker lives in a temporary one that goes with it. `intercept` may
+    stand between requests and their handlers, which is how `ottla.testing` makes a broker misbehave on purpose.
     """
 
     def __init__(
@@ -53,6 +55,7 @@ class Broker:
         host: str = "127.0.0.1",
         port: int | None = None,
         properties: Mapping[str, str] | None = None,
+        intercept: Intercept | None = None,
     ) -> None:
         self._properties = dict(properties or {})
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
@@ -60,6 +63,7 @@ class Broker:
             self._properties["log.dirs"] = str(data_dir)
         if port is not None or "listeners" not in self._properties:
             self._properties["listeners"] = f"PLAINTEXT://{host}:{port or 0}"
+        self._intercept = intercept
         self._node: Node | None = None
         self._listeners: list[Listener] = []
         self._thread: _Thread | None = None
@@ -152,7 +156,7 @@ class Broker:
         return settings, listeners
 
     async def _bind(self, address: SocketAddress, settings: BrokerSettings) -> None:
-        listener = Listener(address.name, self.node, settings)
+        listener = Listener(address.name, self.node, settings, self._intercept)
         try:
             await listener.bind(address.host, address.port)
         except OSError as error:

@@ -127,7 +127,8 @@ class Connection(asyncio.BufferedProtocol):
         self._have = self._need = 0
         self._replies: deque[Reply] = deque()
         self._tasks: set[asyncio.Task[Any]] = set()
-        self._lanes = ProduceLanes()
+        # Who intercepts requests is to see every one of them.
+        self._lanes = ProduceLanes(learns=listener.routes.intercept is None)
         self._unanswered_bytes = 0
         self._fetching = False
         self.endings: dict[object, Callable[[], None]] = {}  # what is to be done when the connection ends

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.config.broker import BrokerSettings
 from ottla.server.connection import Connection, Scratch
-from ottla.server.routes import Routes
+from ottla.server.routes import Intercept, Routes
 
 if TYPE_CHECKING:
     from ottla.runtime.node import Node
@@ -25,12 +25,14 @@ IDLE_CHECKS: Final = 10
 class Listener:
     """Connections of one listener. All run on one loop, so counting needs no lock."""
 
-    def __init__(self, name: str, node: Node, settings: BrokerSettings) -> None:
+    def __init__(
+        self, name: str, node: Node, settings: BrokerSettings, intercept: Intercept | None = None
+    ) -> None:
         self.name = name
         self.node = node
         self.loop = asyncio.get_running_loop()
         self.scratch = Scratch()
-        self.routes = Routes()
+        self.routes = Routes(intercept)
         self.request_bytes_max = settings.socket_request_max_bytes
         self._settings = settings
         self._connections: dict[Connection, str] = {}

@@ -133,11 +133,11 @@ class ProduceLanes:
     # A client that never sends the common kind of request is left alone after so many of them.
     MISSES_MAX: Final = 32
 
-    def __init__(self) -> None:
+    def __init__(self, *, learns: bool = True) -> None:
         self._last: ProduceLane | None = None
         self._lanes: dict[tuple[int, bytes], ProduceLane] = {}
         self._lengths: list[int] = []
-        self._misses = 0
+        self._misses = 0 if learns else self.MISSES_MAX
 
     def find(self, buffer: bytearray, position: int, version: int) -> ProduceLane | None:
         """The lane for the request whose header starts at `position`."""

@@ -13,6 +13,8 @@ from ottla.server.api import SERVED
 from ottla.server.context import Context
 
 Handler = Callable[[Any, Context], Coroutine[Any, Any, Any]]
+# What stands between a route and its handler: it is given the route and answers what is called in its place.
+Intercept = Callable[["Route"], Handler]
 
 
 class Route:
@@ -60,8 +62,10 @@ def _carries_records(cls: Any) -> bool:
 class Routes:
     """The routes met so far. Bounded by the table: at most one per served API and version."""
 
-    def __init__(self) -> None:
+    def __init__(self, intercept: Intercept | None = None) -> None:
         self._routes: dict[int, Route] = {}
+        # Asked once per route, when it is made, so that a broker without one pays nothing.
+        self.intercept = intercept
 
     def find(self, key: int, version: int) -> Route | None:
         """The route, or None for an API or a version that is not served."""
@@ -71,4 +75,6 @@ class Routes:
             if served is None or not served.first <= version <= served.last:
                 return None
             route = self._routes[key << 16 | version] = Route(key, version)
+            if self.intercept is not None:
+                route.handle = self.intercept(route)
         return route
