@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Iterable
+from collections.abc import Coroutine, Iterable, Mapping
 from typing import Any, Protocol
 
 from ottla.config.broker import BrokerSettings
 from ottla.config.group import GroupSettings, group_settings
 from ottla.core.clock import Clock
+from ottla.core.ids import Uuid
 from ottla.core.share import UNINITIALIZED, SharePartitionKey
 from ottla.groups.share import admin
 from ottla.groups.share.heartbeat import Initialize
@@ -316,18 +317,11 @@ class Shares:
         """The same, whether or not somebody waits. If it fails, a later heartbeat tries again."""
         return self._spawn(self.initialize(wanted))
 
-    async def delete_states(self, group_id: str) -> None:
-        """Before a group is deleted: forget the states of its partitions, if it is a share group.
-
-        Raises why it must not be deleted yet.
-        """
-        states = await self._home.groups.call(
-            group_id, lambda machine, now, ticket: admin.delete_states(machine, group_id)
-        )
-        if states:
-            self.drop_group(group_id)
-            for error in (await self.states.delete(group_id, states)).values():
-                raise error
+    async def delete_states(self, group_id: str, topics: Mapping[Uuid, frozenset[int]]) -> None:
+        """Before a share group is deleted: forget the states of its partitions, or raise why not."""
+        self.drop_group(group_id)
+        for error in (await self.states.delete(group_id, topics)).values():
+            raise error
 
     # --- tasks -------------------------------------------------------------------------------
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from ottla.groups.share.admin import delete_states
 from ottla.protocol.errors import KafkaError
 from ottla.protocol.messages.delete_groups import (
     DeletableGroupResult,
@@ -21,7 +22,11 @@ async def delete_groups(request: DeleteGroupsRequest, ctx: Context) -> DeleteGro
 
 async def _delete(group_id: str, ctx: Context) -> DeletableGroupResult:
     try:
-        await ctx.node.shares.delete_states(group_id)
+        states = await ctx.node.groups.call(
+            group_id, lambda machine, now, ticket: delete_states(machine, group_id)
+        )
+        if states:
+            await ctx.node.shares.delete_states(group_id, states)
         await ctx.node.groups.call(group_id, lambda machine, now, ticket: machine.delete_group(group_id))
     except KafkaError as error:
         return DeletableGroupResult(group_id=group_id, error_code=error.code)
