@@ -106,6 +106,8 @@ def heartbeat(
             interval_ms = min(interval_ms, WAITING_INTERVAL_MS)
     if isinstance(found, ClassicGroup):
         migration.retire(found, outcome)
+        for classic in group.members.values():
+            membership.heard_from(group, classic, now)
     if replaced is not None:
         machine.timeouts.forget(group.group_id, replaced)
     membership.heard_from(group, member, now)
