@@ -283,7 +283,10 @@ class TransactionMachine:
             if not may_end_version_1(*asked):
                 return Outcome(reply=EndTxnResponse())
             return self._prepare(transaction, request.committed, VERSION_1, now, NO_PRODUCER_ID)
-        if not may_end_version_2(*asked):
+        # A producer that was fenced at its last epoch and aborts has no epoch left to go on with: that is
+        # aborted once more, to hand over to a new producer id.
+        has_epoch_left = request.committed or transaction.producer_epoch <= LAST_CLIENT_EPOCH
+        if not may_end_version_2(*asked) and has_epoch_left:
             return Outcome(
                 reply=EndTxnResponse(
                     producer_id=transaction.producer_id, producer_epoch=transaction.producer_epoch

@@ -17,7 +17,7 @@ from ottla.protocol.codec import decode, writer
 from ottla.protocol.stored.transactions import PartitionsSchema, TransactionLogKey, TransactionLogValue
 from ottla.protocol.wire import MalformedFrame
 from ottla.transactions.states import State
-from ottla.transactions.transaction import Transaction
+from ottla.transactions.transaction import VERSION_2, Transaction
 
 _SHORT: Final = struct.Struct(">h")
 TRANSACTION: Final = 0
@@ -39,8 +39,12 @@ def key_of(transactional_id: str) -> bytes:
 
 
 def record_of(transaction: Transaction, transaction_version: int) -> LogRecord:
-    """The record of a transaction's state, as a cluster of that `transaction.version` writes it."""
-    version = NEW_VALUE if transaction_version >= 1 else OLD_VALUE
+    """The record of a transaction's state, as a cluster of that `transaction.version` writes it.
+
+    A client that speaks version 2 to an older cluster needs the fields of the new one all the same.
+    """
+    is_new = transaction_version >= 1 or transaction.version >= VERSION_2
+    version = NEW_VALUE if is_new else OLD_VALUE
     value = TransactionLogValue(
         producer_id=transaction.producer_id,
         producer_epoch=transaction.producer_epoch,

@@ -87,9 +87,8 @@ class Transaction:
         self, committed: bool, version: int, now_ms: int, next_producer_id: int = NO_PRODUCER_ID
     ) -> Transaction:
         """The producer's decision. With version 2 the next transaction has the next epoch."""
-        return self._ended(
-            committed, self.producer_epoch + (version >= VERSION_2), version, now_ms, next_producer_id
-        )
+        epoch = self.producer_epoch + (version >= VERSION_2)
+        return self._ended(committed, min(epoch, LAST_EPOCH), version, now_ms, next_producer_id)
 
     def fenced(self, version: int, now_ms: int) -> Transaction:
         """The coordinator's decision to abort, because of its age or because another producer came."""

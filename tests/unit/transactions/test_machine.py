@@ -370,6 +370,19 @@ def test_the_last_epoch_hands_over_to_a_new_producer_id(coordinator: Coordinator
         coordinator.add(1000, LAST_CLIENT_EPOCH, EVENTS_0)
 
 
+def test_a_producer_fenced_at_its_last_epoch_aborts_into_a_new_id(coordinator: Coordinator) -> None:
+    coordinator.init()
+    coordinator.put(replace(coordinator.transaction, producer_epoch=LAST_CLIENT_EPOCH))
+    coordinator.add(1000, LAST_CLIENT_EPOCH, EVENTS_0)
+    coordinator.pass_time(60_000)
+    coordinator.write_markers()
+    with pytest.raises(errors.InvalidTxnState):
+        coordinator.end(1000, LAST_CLIENT_EPOCH, commit=True)
+    for _ in range(2):
+        answer = coordinator.end(1000, LAST_CLIENT_EPOCH, commit=False)
+        assert answer == EndTxnResponse(producer_id=1001, producer_epoch=0)
+
+
 def test_the_new_producer_id_survives_a_restart_in_between(coordinator: Coordinator) -> None:
     coordinator.init()
     coordinator.put(replace(coordinator.transaction, producer_epoch=LAST_CLIENT_EPOCH))

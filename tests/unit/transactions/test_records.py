@@ -8,7 +8,7 @@ from ottla.core.outcome import LogRecord
 from ottla.core.types import TopicPartition
 from ottla.transactions import records
 from ottla.transactions.states import PREDECESSORS, State
-from ottla.transactions.transaction import VERSION_2, Transaction
+from ottla.transactions.transaction import VERSION_1, VERSION_2, Transaction
 
 EVENTS_0, EVENTS_3, OTHER = (
     TopicPartition("events", 0),
@@ -65,12 +65,14 @@ def test_what_is_written_is_read_back(state: State) -> None:
 
 
 def test_a_cluster_that_does_not_know_version_2_writes_values_of_before() -> None:
-    record = records.record_of(ONGOING, 0)
+    old = replace(ONGOING, version=VERSION_1)
+    record = records.record_of(old, 0)
     assert record.value is not None
     assert record.value[:2] == b"\0\0"
     entry = records.read(record)
     assert entry is not None
-    assert entry.transaction == replace(ONGOING, previous_producer_id=-1, version=0)
+    assert entry.transaction == replace(old, previous_producer_id=-1)
+    assert records.read(records.record_of(ONGOING, 0)) == ("tx-golden", ONGOING)
 
 
 def test_partitions_are_listed_by_topic() -> None:
