@@ -57,7 +57,7 @@ class Client:
         self.joined: JoinGroupResponse | None = None
         self.ticket: Ticket | None = None
         self.assigned: bytes | None = None  # in the present generation
-        self.former: list[str] = []  # member ids of this instance before it restarted
+        self.former: list[str] = []  # member ids that this instance has had before
 
     @property
     def waits(self) -> bool:
@@ -257,8 +257,6 @@ class ClassicGroups(RuleBasedStateMachine):
         client = self.pick(data, self.clients)
         if client.waits and client.ticket is not None:
             self.abandoned.append(client.ticket)
-        if client.instance_id is not None and client.member_id:
-            client.former.append(client.member_id)
         client.ticket = None
         self.reset(client)
 
@@ -283,6 +281,8 @@ class ClassicGroups(RuleBasedStateMachine):
     # --- what they know --------------------------------------------------------------------------
 
     def reset(self, client: Client) -> None:
+        if client.instance_id is not None and client.member_id:
+            client.former.append(client.member_id)
         client.member_id, client.generation, client.joined, client.assigned = "", -1, None, None
 
     def is_known(self, member_id: str) -> bool:
@@ -322,9 +322,11 @@ class ClassicGroups(RuleBasedStateMachine):
                     client.joined = reply
             elif isinstance(reply, SyncGroupResponse) and code == 0:
                 client.assigned = reply.assignment
-                expected = self.handed_in.get(client.generation, {}).get(client.member_id, b"")
-                if not client.former:
-                    assert reply.assignment == expected, "not what the leader gave it"
+                given = self.handed_in.get(client.generation, {})
+                # A static member that came back has what was given to its predecessor.
+                owners = [client.member_id, *client.former]
+                expected = [given[each] for each in owners if each in given] or [b""]
+                assert reply.assignment in expected, "not what the leader gave it"
             if code in (UNKNOWN_MEMBER, FENCED):
                 self.reset(client)
             elif code == ILLEGAL_GENERATION:
