@@ -15,6 +15,7 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple, Self
 
+from ottla.config.areas.own import DOORS
 from ottla.config.broker import BrokerSettings, broker_settings
 from ottla.config.settings import ConfigError
 
@@ -80,6 +81,18 @@ class Listeners(NamedTuple):
                     f"listener {each} opens port {each.port} on {where} to anyone, without authentication: "
                     "listen on 127.0.0.1, or say --insecure if that is what you want"
                 )
+
+
+def offered_doors(settings: BrokerSettings, address: SocketAddress) -> frozenset[str]:
+    """The languages that a listener speaks (`ottla.doors`)."""
+    if not settings.ottla_doors:
+        return frozenset(DOORS if address.is_loopback else ("kafka",))
+    offered = set()
+    for entry in settings.ottla_doors:
+        listener, _, door = entry.rpartition(":")
+        if not listener or listener.upper() == address.name:
+            offered.add(door.lower())
+    return frozenset(offered)
 
 
 def check_static(static: Mapping[str, str]) -> BrokerSettings:

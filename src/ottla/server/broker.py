@@ -22,12 +22,13 @@ from types import TracebackType
 from typing import Self
 
 from ottla.config.broker import BrokerSettings, broker_settings, development_defaults
-from ottla.config.listeners import Listeners, SocketAddress
+from ottla.config.listeners import Listeners, SocketAddress, offered_doors
 from ottla.config.settings import ConfigError
 from ottla.protocol.wire import MalformedFrame
 from ottla.raft.leader import NotTheOnlyVoter
 from ottla.runtime.node import Node
 from ottla.runtime.snapshots import DamagedSnapshot
+from ottla.server.doors import Doors
 from ottla.server.listener import Listener
 from ottla.server.routes import Intercept
 from ottla.storage.lock import DirectoryInUse
@@ -66,6 +67,7 @@ class Broker:
         self._intercept = intercept
         self._node: Node | None = None
         self._listeners: list[Listener] = []
+        self._doors: Doors | None = None
         self._thread: _Thread | None = None
 
     # --- what a caller asks --------------------------------------------------------------
@@ -96,6 +98,7 @@ class Broker:
         try:
             settings, listeners = self._settings()
             self._node = Node(self._properties, settings, listeners)
+            self._doors = Doors(self._node, self._listeners)
             # The ports first: when one is taken, no directory has been touched.
             for address in listeners.clients:
                 await self._bind(address, settings)
@@ -115,6 +118,9 @@ class Broker:
         listeners, self._listeners = self._listeners, []
         for listener in listeners:
             await listener.close()
+        if self._doors is not None:
+            await self._doors.close()
+            self._doors = None
         node, self._node = self._node, None
         if node is not None:
             await node.stop()
@@ -156,7 +162,14 @@ class Broker:
         return settings, listeners
 
     async def _bind(self, address: SocketAddress, settings: BrokerSettings) -> None:
-        listener = Listener(address.name, self.node, settings, self._intercept)
+        listener = Listener(
+            address.name,
+            self.node,
+            settings,
+            self._intercept,
+            offered=offered_doors(settings, address),
+            doors=self._doors,
+        )
         try:
             await listener.bind(address.host, address.port)
         except OSError as error:

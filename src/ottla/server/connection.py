@@ -16,8 +16,7 @@ import logging
 import socket
 import struct
 from collections import deque
-from collections.abc import Callable, Coroutine, Generator
-from types import coroutine
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from ottla.core.files import Buffer
@@ -29,6 +28,7 @@ from ottla.server.api import API_VERSIONS
 from ottla.server.context import Context, Disconnect
 from ottla.server.produce_lane import ProduceLanes
 from ottla.server.routes import Route
+from ottla.server.stepping import carry_on
 
 if TYPE_CHECKING:
     from ottla.server.listener import Listener
@@ -95,6 +95,7 @@ class Connection(asyncio.BufferedProtocol):
         "_frame",
         "_frame_view",
         "_have",
+        "_is_fresh",
         "_lanes",
         "_left",
         "_listener",
@@ -131,6 +132,7 @@ class Connection(asyncio.BufferedProtocol):
         self._lanes = ProduceLanes(learns=listener.routes.intercept is None)
         self._unanswered_bytes = 0
         self._fetching = False
+        self._is_fresh = True  # nothing has been asked yet
         self.endings: dict[object, Callable[[], None]] = {}  # what is to be done when the connection ends
         self._client_id_bytes: bytes | bytearray = b""
         self._client_id: str | None = ""
@@ -224,6 +226,10 @@ class Connection(asyncio.BufferedProtocol):
         while end - position >= 4:
             (size,) = unpack_size(buffer, position)
             if not HEADER.size <= size <= largest:
+                if self._is_fresh and self._listener.open_door(
+                    self, self._transport, bytes(buffer[position:end])
+                ):
+                    return end
                 self._refuse(f"a frame of {size} bytes (socket.request.max.bytes is {largest})")
                 return end
             next_position = position + 4 + size
@@ -243,6 +249,7 @@ class Connection(asyncio.BufferedProtocol):
             if lane is not None:
                 answer = lane.append(buffer, position, end, correlation_id)
                 if answer is not None:
+                    lane.route.requests += 1
                     reply = Reply(lane.route, correlation_id, 0)
                     reply.response = answer
                     self._replies.append(reply)
@@ -251,6 +258,8 @@ class Connection(asyncio.BufferedProtocol):
         if route is None:
             self._not_served(key, version, correlation_id)
             return
+        self._is_fresh = False
+        route.requests += 1
         reply = Reply(route, correlation_id, end - position)
         try:
             body = position + 10
@@ -289,15 +298,18 @@ class Connection(asyncio.BufferedProtocol):
         else:
             self._unanswered_bytes += reply.frame_bytes
             self._fetching = route.carries_records
-            task = self._listener.loop.create_task(_carry_on(steps, waits_for))
+            loop = self._listener.loop
+            began = loop.time()
+            task = loop.create_task(carry_on(steps, waits_for))
             self._tasks.add(task)
-            task.add_done_callback(lambda task: self._finished(task, reply))
+            task.add_done_callback(lambda task: self._finished(task, reply, began))
         self._replies.append(reply)
         if route.carries_records and reply.response is not PENDING:
             self._answer()  # before the next one is started: answers with records in them are large
 
-    def _finished(self, task: asyncio.Task[Any], reply: Reply) -> None:
+    def _finished(self, task: asyncio.Task[Any], reply: Reply, began: float) -> None:
         """A handler that had to wait is done."""
+        reply.route.waited(self._listener.loop.time() - began)
         self._tasks.discard(task)
         self._unanswered_bytes -= reply.frame_bytes
         if reply.route.carries_records:
@@ -461,20 +473,3 @@ class Connection(asyncio.BufferedProtocol):
 
 def _is_whole(buffer: bytearray, position: int, end: int) -> bool:
     return end - position >= 4 and end - position >= 4 + SIZE.unpack_from(buffer, position)[0]
-
-
-@coroutine
-def _carry_on(steps: Coroutine[Any, Any, Any], waits_for: Any) -> Generator[Any, Any, Any]:
-    """Goes on with a coroutine that was started outside a task and now waits for `waits_for`."""
-    try:
-        while True:
-            try:
-                value = yield waits_for
-            except BaseException as error:  # a failed future or a cancellation belongs to the handler
-                waits_for = steps.throw(error)
-            else:
-                waits_for = steps.send(value)
-    except StopIteration as done:
-        return done.value
-    finally:
-        steps.close()

@@ -13,6 +13,7 @@ from ottla.server.routes import Intercept, Routes
 
 if TYPE_CHECKING:
     from ottla.runtime.node import Node
+    from ottla.server.doors import Doors
 
 logger = logging.getLogger("ottla.listener")
 
@@ -26,15 +27,23 @@ class Listener:
     """Connections of one listener. All run on one loop, so counting needs no lock."""
 
     def __init__(
-        self, name: str, node: Node, settings: BrokerSettings, intercept: Intercept | None = None
+        self,
+        name: str,
+        node: Node,
+        settings: BrokerSettings,
+        intercept: Intercept | None = None,
+        *,
+        offered: frozenset[str] = frozenset({"kafka"}),
+        doors: Doors | None = None,
     ) -> None:
         self.name = name
+        self.offered = offered
         self.node = node
         self.loop = asyncio.get_running_loop()
         self.scratch = Scratch()
         self.routes = Routes(intercept)
-        self.request_bytes_max = settings.socket_request_max_bytes
-        self._settings = settings
+        self._doors = doors
+        self.configure(settings)
         self._connections: dict[Connection, str] = {}
         self._per_address: Counter[str] = Counter()
         self._server: asyncio.Server | None = None
@@ -66,7 +75,14 @@ class Listener:
     def configure(self, settings: BrokerSettings) -> None:
         """Take new limits; they hold for what happens from now on."""
         self._settings = settings
-        self.request_bytes_max = settings.socket_request_max_bytes
+        # Where Kafka is not spoken no frame is small enough.
+        self.request_bytes_max = settings.socket_request_max_bytes if "kafka" in self.offered else 0
+
+    # --- other languages -----------------------------------------------------------------
+
+    def open_door(self, connection: Connection, transport: asyncio.Transport, received: bytes) -> bool:
+        """Whether a connection that does not speak Kafka was taken by another door (`doors`)."""
+        return self._doors is not None and self._doors.open(self, connection, transport, received)
 
     # --- admission -----------------------------------------------------------------------
 

@@ -2,15 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from bisect import bisect_left
+from collections.abc import Callable, Coroutine, Iterator
 from importlib import import_module
-from typing import Any
+from typing import Any, Final
 
 from ottla.core.files import Buffer
 from ottla.protocol import apis, codec, headers
 from ottla.protocol.schema import fields_of
 from ottla.server.api import SERVED
 from ottla.server.context import Context
+
+# Upper bounds, in seconds, of the times that `Route.waited` tells apart.
+WAIT_BUCKETS: Final = (
+    0.0005,
+    0.001,
+    0.0025,
+    0.005,
+    0.01,
+    0.025,
+    0.05,
+    0.1,
+    0.25,
+    0.5,
+    1.0,
+    2.5,
+    5.0,
+    10.0,
+    30.0,
+)
 
 Handler = Callable[[Any, Context], Coroutine[Any, Any, Any]]
 # What stands between a route and its handler: it is given the route and answers what is called in its place.
@@ -27,9 +47,12 @@ class Route:
         "key",
         "name",
         "read",
+        "requests",
         "response_class",
         "tagged_reply",
         "version",
+        "wait_counts",
+        "wait_seconds",
         "write",
     )
 
@@ -46,6 +69,16 @@ class Route:
         self.is_flexible = headers.request_header_version(key, version) >= 2
         self.tagged_reply = headers.response_header_version(key, version) >= 1
         self.carries_records = _carries_records(api.response)
+        self.requests = 0
+        # Of the requests that could not be answered in the turn they came in: how many took at most so many
+        # seconds, the last place being for those that took longer, and how long all took together.
+        self.wait_counts = [0] * (len(WAIT_BUCKETS) + 1)
+        self.wait_seconds = 0.0
+
+    def waited(self, seconds: float) -> None:
+        """Count a request that had to wait, by how long it took."""
+        self.wait_counts[bisect_left(WAIT_BUCKETS, seconds)] += 1
+        self.wait_seconds += seconds
 
     def encode_chunks(self, response: Any, head: bytes) -> list[Buffer]:
         return codec.encode_chunks(response, self.version, head)
@@ -66,6 +99,9 @@ class Routes:
         self._routes: dict[int, Route] = {}
         # Asked once per route, when it is made, so that a broker without one pays nothing.
         self.intercept = intercept
+
+    def __iter__(self) -> Iterator[Route]:
+        return iter(list(self._routes.values()))
 
     def find(self, key: int, version: int) -> Route | None:
         """The route, or None for an API or a version that is not served."""

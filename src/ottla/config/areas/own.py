@@ -4,6 +4,15 @@ from __future__ import annotations
 
 from ottla.config.settings import setting, settings
 
+DOORS = ("kafka", "grpc", "http", "text")
+
+
+def _check_doors(entries: tuple[str, ...]) -> str | None:
+    for entry in entries:
+        if entry.rpartition(":")[2].lower() not in DOORS:
+            return f"{entry} is not a door: there are {', '.join(DOORS)}, or LISTENER:door for one listener"
+    return None
+
 
 @settings
 class OwnSettings:
@@ -19,4 +28,10 @@ class OwnSettings:
         False,
         about="Let listeners without authentication use addresses other than localhost; "
         "the same as `ottla serve --insecure`.",
+    )
+    ottla_doors: tuple[str, ...] = setting(
+        (),
+        check=_check_doors,
+        about="Which languages listeners speak: kafka, grpc, http, text. `INTERNAL:grpc` is for the listener "
+        "of that name only. Empty means all of them on localhost, and only kafka on other addresses.",
     )

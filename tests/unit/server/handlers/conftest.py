@@ -31,8 +31,8 @@ from ottla.protocol.stored import metadata as stored
 from ottla.replication.partition import Partition
 from ottla.replication.replicas import Replicas
 from ottla.runtime.producer_ids import ProducerIds
-from ottla.server.connection import _carry_on
 from ottla.server.context import Context
+from ottla.server.stepping import carry_on
 from ottla.storage.files import OsFiles
 from ottla.storage.log_directory import open_log_directories
 
@@ -277,7 +277,7 @@ async def _stepped(steps: Coroutine[Any, Any, Any]) -> Any:
         except Exception as error:
             outcome.set_exception(error)
         else:
-            outcome.set_result(loop.create_task(_carry_on(steps, waits_for)))
+            outcome.set_result(loop.create_task(carry_on(steps, waits_for)))
 
     loop.call_soon(start)
     return await (await outcome)

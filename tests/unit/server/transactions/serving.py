@@ -28,13 +28,13 @@ from ottla.protocol.messages.produce import (
 )
 from ottla.replication.partition import Partition
 from ottla.runtime.node import Node
-from ottla.server.connection import _carry_on
 from ottla.server.context import Context
 from ottla.server.handlers.describe_transactions import describe_transactions
 from ottla.server.handlers.end_txn import end_txn
 from ottla.server.handlers.fetch import fetch
 from ottla.server.handlers.init_producer_id import init_producer_id
 from ottla.server.handlers.produce import produce
+from ottla.server.stepping import carry_on
 from ottla.testing.disk import UnsyncedFiles
 
 LONG_S = 30
@@ -97,7 +97,7 @@ class ServingNode:
         finally:
             self.node.replicas.write_pending()
             frame[:] = bytes(len(frame))
-        return loop.create_task(_carry_on(steps, waits_for))
+        return loop.create_task(carry_on(steps, waits_for))
 
     async def call(self, handler: Handler, request: Any, version: int) -> Any:
         response = await self.start(handler, request, version)
