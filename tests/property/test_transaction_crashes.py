@@ -319,7 +319,7 @@ def test_the_runs_meet_what_they_are_for() -> None:
     outcomes: set[bool | None] = set()
     states: set[State] = set()
     new_ids = 0
-    for seed in range(60):
+    for seed in range(30):
         coordinator, clients = run(seed)
         outcomes |= {outcome for client in clients for outcome in client.outcomes.values()}
         entries = [entry for record in coordinator.log if (entry := records.read(record))]

@@ -175,6 +175,8 @@ class Partition:
         log, isr = self.log, self.isr
         isr.advance(self.node_id, log.end_offset)
         watermark = log.end_offset if isr.is_leader_alone else isr.high_watermark(log.high_watermark)
+        if self._waiters and log.producers.has_unreplicated:
+            size = 0  # the end of a transaction lets readers have all of it, and not just this much
         if not log.advance_high_watermark(watermark):
             return
         while self._committed and self._committed[0][0] < watermark:

@@ -290,6 +290,11 @@ class Producers:
         unreplicated = min(self._unreplicated)
         return unreplicated if ongoing is None else min(ongoing, unreplicated)
 
+    @property
+    def has_unreplicated(self) -> bool:
+        """Whether a transaction has ended whose marker is not below the high watermark."""
+        return bool(self._unreplicated)
+
     def replicated(self, high_watermark: int) -> None:
         """Transactions with a marker below the high watermark no longer hold back the last stable offset."""
         if self._unreplicated:

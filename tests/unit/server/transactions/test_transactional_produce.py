@@ -11,6 +11,7 @@ from ottla.core.types import TRANSACTION_STATE, TopicPartition
 from ottla.protocol import errors
 from ottla.protocol.batch import iter_batches
 from ottla.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
+from ottla.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from ottla.protocol.messages.write_txn_markers import (
     WritableTxnMarker,
     WritableTxnMarkerTopic,
@@ -19,8 +20,9 @@ from ottla.protocol.messages.write_txn_markers import (
 )
 from ottla.server.context import Disconnect
 from ottla.server.handlers.add_partitions_to_txn import add_partitions_to_txn
+from ottla.server.handlers.fetch import fetch
 from ottla.server.handlers.write_txn_markers import write_txn_markers
-from tests.unit.server.transactions.serving import GatedFiles, Producer, ServingNode, run, until
+from tests.unit.server.transactions.serving import LONG_S, GatedFiles, Producer, ServingNode, run, until
 
 OLD, VERIFIED, ADDED = 7, 11, 12
 
@@ -435,5 +437,29 @@ def test_a_batch_is_copied_before_its_handler_waits(tmp_path: Path) -> None:
         assert header.producer_id == producer.id
         await producer.finish(commit=True)
         assert await serving.values("t") == [b"precious"]
+
+    run(ServingNode(tmp_path), story)
+
+
+def test_a_waiting_reader_of_committed_records_is_woken_by_the_commit(tmp_path: Path) -> None:
+    """The marker is small, but what it sets free is what the reader waits for."""
+
+    async def story(serving: ServingNode) -> None:
+        await serving.create("t")
+        producer = await Producer(serving).init()
+        await producer.send("t", b"a" * 2_000)
+        wanted = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)
+        request = FetchRequest(
+            max_wait_ms=1000 * LONG_S,
+            min_bytes=1_500,
+            isolation_level=1,
+            topics=[FetchTopic(topic="t", partitions=[wanted])],
+        )
+        waiting = serving.start(fetch, request, 12)
+        await producer.send("t", b"b")
+        assert not waiting.done()
+        await producer.end(commit=True)
+        data = (await waiting).responses[0].partitions[0]
+        assert [header.record_count for header, _ in iter_batches(data.records)] == [1, 1, 1]
 
     run(ServingNode(tmp_path), story)
