@@ -1,0 +1,58 @@
+"""What can go wrong between a client and a cluster, beside the errors that a broker answers with.
+
+A broker's own errors are the `KafkaError`s of the protocol. All of these say in one line what happened.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from ottla.protocol.errors import NONE, KafkaError, error_class
+
+
+class ClientError(Exception):
+    """The request got no answer."""
+
+    retriable: ClassVar[bool] = False
+
+
+class Unreachable(ClientError):
+    """No connection to a broker could be made."""
+
+    retriable = True
+
+
+class Disconnected(ClientError):
+    """The connection ended before the answer came. Whether the request took effect is not known."""
+
+    retriable = True
+
+
+class NoAnswer(ClientError):
+    """The broker took longer than it was given. Whether the request took effect is not known."""
+
+    retriable = True
+
+
+class NotKafka(ClientError):
+    """What listens there does not speak Kafka, or speaks it wrongly."""
+
+
+class UnsupportedRequest(ClientError):
+    """The broker does not know this request in any version that we know."""
+
+
+class BadAddress(ClientError):
+    """A bootstrap address that is not host:port."""
+
+
+def check(code: int, subject: str, message: str | None = None) -> None:
+    """Raise what a broker answered, with what it is about; nothing when it is no error."""
+    if code != NONE:
+        kind = error_class(code)
+        raise kind(f"{subject}: {message or str(kind())}")
+
+
+def is_retriable(error: BaseException) -> bool:
+    """Whether the same request may work a moment later."""
+    return isinstance(error, KafkaError | ClientError) and error.retriable
