@@ -12,6 +12,8 @@ from typing import Annotated
 
 import typer
 
+from ottla.cli import node
+
 app = typer.Typer(
     name="ottla",
     help="A Kafka-compatible event streaming platform in Python.",
@@ -86,6 +88,9 @@ def serve(
         insecure=insecure,
     )
     raise typer.Exit(command.serve(given, log_level.value))
+
+
+app.command()(node.node)
 
 
 def main() -> None:
