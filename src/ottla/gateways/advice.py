@@ -1,0 +1,32 @@
+"""What to do about an error, in one line, for people who are not a Kafka client."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ottla.protocol.errors import KafkaError
+
+_ADVICE: Final = {
+    "UNKNOWN_TOPIC_OR_PARTITION": ("There is no such topic or partition", "list topics, or create it first"),
+    "OFFSET_OUT_OF_RANGE": ("There is no such offset", "ask which ones there are, or start at the earliest"),
+    "TOPIC_ALREADY_EXISTS": ("There is a topic of that name", "use it, or choose another name"),
+    "NOT_LEADER_OR_FOLLOWER": ("Another broker leads this partition", "ask that one"),
+    "LEADER_NOT_AVAILABLE": ("The partition has no leader at the moment", "try again"),
+    "COORDINATOR_NOT_AVAILABLE": ("The group's coordinator is not ready", "try again"),
+    "COORDINATOR_LOAD_IN_PROGRESS": ("The group's coordinator is still loading", "try again"),
+    "NOT_COORDINATOR": ("Another broker coordinates this group", "ask that one"),
+    "REQUEST_TIMED_OUT": ("It took too long, and may have been done or not", "look before you try again"),
+    "NOT_ENOUGH_REPLICAS": ("Too few replicas are in sync", "try again, or lower min.insync.replicas"),
+    "KAFKA_STORAGE_ERROR": ("The disk has failed", "see the broker's log"),
+    "UNKNOWN_SERVER_ERROR": ("The broker made a mistake", "see its log"),
+    "UNKNOWN_MEMBER_ID": ("The group has members, who commit for themselves", "stop them first"),
+}
+
+
+def on(error: KafkaError) -> str:
+    """What is wrong, in the error's own words if it was given any, and what to do about it."""
+    own = Exception.__str__(error).rstrip(".")
+    what, remedy = _ADVICE.get(error.name, ("", ""))
+    said = own or what or str(error)
+    # Words that were chosen for the occasion have the remedy after a colon.
+    return (said if not remedy or ": " in own else f"{said}: {remedy}").replace("\n", " ")

@@ -1,0 +1,35 @@
+"""From fetched batches to the records that a reader should see."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from ottla.core.files import Buffer
+from ottla.protocol.batch import Record, iter_batches, read_records
+from ottla.protocol.messages.fetch import AbortedTransaction
+
+
+def visible_records(batches: Buffer, aborted: Iterable[AbortedTransaction], offset: int) -> Iterator[Record]:
+    """The records from `offset` on, without control records and those of transactions that were aborted.
+
+    A broker answers whole batches, which may begin before the offset that was asked for.
+    """
+    waiting = sorted(aborted, key=lambda one: one.first_offset, reverse=True)
+    aborting: set[int] = set()
+    for header, batch in iter_batches(batches):
+        while waiting and waiting[-1].first_offset <= header.last_offset:
+            aborting.add(waiting.pop().producer_id)
+        if header.is_control:
+            # The marker that ends a transaction. A committed one has no open abort to end.
+            aborting.discard(header.producer_id)
+        elif not (header.is_transactional and header.producer_id in aborting):
+            for record in read_records(batch):
+                if record.offset >= offset:
+                    yield record
+
+
+def offset_after(batches: Buffer, offset: int) -> int:
+    """Where to read on."""
+    for header, _ in iter_batches(batches):
+        offset = max(offset, header.last_offset + 1)
+    return offset

@@ -1,0 +1,255 @@
+"""What every door offers, whatever its language: topics, producing, consuming, offsets.
+
+Each call is one or two Kafka requests, made as a client makes them and answered by the same handlers. What
+goes wrong is raised as a `KafkaError`, for the door to say in its own words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+
+from ottla.client.partitioner import RoundRobin, partition_of_key
+from ottla.core.types import INTERNAL_TOPICS
+from ottla.gateways.reading import offset_after, visible_records
+from ottla.protocol.batch import Record, write_batch
+from ottla.protocol.errors import InvalidPartitions, UnknownTopicOrPartition, error_class
+from ottla.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from ottla.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from ottla.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from ottla.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponseTopic
+from ottla.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from ottla.protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+)
+from ottla.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from ottla.server.doors import Doors
+from ottla.server.local import Local
+
+EARLIEST: Final = -2
+LATEST: Final = -1
+
+# The last versions in which topics go by their names.
+PRODUCE_BY_NAME: Final = 12
+FETCH_BY_NAME: Final = 12
+OFFSETS_BY_NAME: Final = 9
+
+PRODUCE_TIMEOUT_MS: Final = 30_000
+CREATE_TIMEOUT_MS: Final = 30_000
+READ_COMMITTED: Final = 1
+# What one call reads at most, unless a single batch is larger.
+READ_BYTES_MAX: Final = 1 << 20
+DEFAULT: Final = -1
+
+
+class Topic(NamedTuple):
+    name: str
+    partitions: int
+
+
+class Written(NamedTuple):
+    partition: int
+    offset: int
+    timestamp: int
+
+
+class Read(NamedTuple):
+    records: list[Record]
+    next_offset: int
+    end_offset: int
+
+
+class Bounds(NamedTuple):
+    """The offsets that a partition holds: from `start` up to, and not including, `end`."""
+
+    partition: int
+    start: int
+    end: int
+
+
+class Turns:
+    """Whose turn it is among the partitions of each topic, for records without a key."""
+
+    TOPICS_MAX: Final = 10_000
+
+    def __init__(self, doors: Doors) -> None:
+        self._topics: dict[str, RoundRobin] = {}
+
+    def next(self, topic: str, partitions: Sequence[int]) -> int:
+        if len(self._topics) >= self.TOPICS_MAX:
+            self._topics.clear()
+        return self._topics.setdefault(topic, RoundRobin()).choose(partitions)
+
+
+class Session:
+    def __init__(self, doors: Doors, local: Local) -> None:
+        self._local = local
+        self._node = doors.node
+        self._turns = doors.keep(Turns)
+
+    # --- topics --------------------------------------------------------------------------
+
+    async def topics(self) -> list[Topic]:
+        response = await self._local.ask(MetadataRequest(topics=None))
+        found = [Topic(each.name, len(each.partitions)) for each in response.topics if not each.is_internal]
+        return sorted(found)
+
+    async def create_topic(
+        self,
+        name: str,
+        partitions: int = DEFAULT,
+        replication_factor: int = DEFAULT,
+        configs: Mapping[str, str] | None = None,
+    ) -> Topic:
+        wanted = CreatableTopic(
+            name=name,
+            num_partitions=partitions,
+            replication_factor=replication_factor,
+            configs=[CreatableTopicConfig(name=key, value=value) for key, value in (configs or {}).items()],
+        )
+        response = await self._local.ask(CreateTopicsRequest(topics=[wanted], timeout_ms=CREATE_TIMEOUT_MS))
+        (answer,) = response.topics
+        _raise_for(answer.error_code, answer.error_message)
+        return Topic(name, answer.num_partitions)
+
+    async def partitions(self, topic: str, *, create: bool = False) -> list[int]:
+        """A topic's partitions. With `create` it may be made, where `auto.create.topics.enable` says so."""
+        known = self._node.image.topics.get(topic)
+        if create and known is not None and known.partitions and topic not in INTERNAL_TOPICS:
+            return sorted(known.partitions)
+        asked = MetadataRequest(topics=[MetadataRequestTopic(name=topic)], allow_auto_topic_creation=create)
+        answer: MetadataResponseTopic
+        (answer,) = (await self._local.ask(asked)).topics
+        _raise_for(answer.error_code)
+        return sorted(each.partition_index for each in answer.partitions)
+
+    # --- producing -----------------------------------------------------------------------
+
+    async def produce(self, topic: str, record: Record, partition: int | None = None) -> Written:
+        """Append one record, with acks=all. Without a partition the key decides, or whose turn it is."""
+        partitions = await self.partitions(topic, create=True)
+        if partition is None:
+            if record.key is None:
+                partition = self._turns.next(topic, partitions)
+            else:
+                partition = partition_of_key(record.key, len(partitions))
+        elif partition not in partitions:
+            raise UnknownTopicOrPartition(
+                f"{topic} has no partition {partition}, its partitions are 0 to {len(partitions) - 1}"
+            )
+        if record.timestamp < 0:
+            record.timestamp = self._node.clock.wall_ms()
+        data = PartitionProduceData(index=partition, records=write_batch([record]))
+        request = ProduceRequest(
+            acks=-1,
+            timeout_ms=PRODUCE_TIMEOUT_MS,
+            topic_data=[TopicProduceData(name=topic, partition_data=[data])],
+        )
+        response = await self._local.ask(request, PRODUCE_BY_NAME)
+        (answer,) = response.responses[0].partition_responses
+        _raise_for(answer.error_code, answer.error_message)
+        appended_at = answer.log_append_time_ms
+        return Written(partition, answer.base_offset, appended_at if appended_at >= 0 else record.timestamp)
+
+    # --- consuming -----------------------------------------------------------------------
+
+    async def read(
+        self,
+        topic: str,
+        partition: int,
+        offset: int,
+        *,
+        max_records: int,
+        max_bytes: int = READ_BYTES_MAX,
+        wait_ms: int = 0,
+    ) -> Read:
+        """Records from an offset on, committed ones only; waits for the first if there is none yet."""
+        asked = FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=max_bytes)
+        request = FetchRequest(
+            max_wait_ms=wait_ms,
+            min_bytes=1,
+            max_bytes=max_bytes,
+            isolation_level=READ_COMMITTED,
+            topics=[FetchTopic(topic=topic, partitions=[asked])],
+        )
+        response = await self._local.ask(request, FETCH_BY_NAME, seconds=wait_ms / 1000 + 30)
+        _raise_for(response.error_code)
+        (answer,) = response.responses[0].partitions
+        _raise_for(answer.error_code)
+        batches = answer.records or b""
+        records: list[Record] = []
+        for record in visible_records(batches, answer.aborted_transactions or (), offset):
+            if len(records) == max_records:
+                return Read(records, records[-1].offset + 1, answer.last_stable_offset)
+            records.append(record)
+        return Read(records, offset_after(batches, offset), answer.last_stable_offset)
+
+    # --- offsets -------------------------------------------------------------------------
+
+    async def offset_at(self, topic: str, partition: int, timestamp: int) -> int:
+        """The first offset at or after a time in ms, or EARLIEST, or LATEST; the end if there is none."""
+        (found,) = await self._list_offsets(topic, [partition], timestamp)
+        if found < 0:
+            (found,) = await self._list_offsets(topic, [partition], LATEST)
+        return found
+
+    async def offsets(self, topic: str) -> list[Bounds]:
+        partitions = await self.partitions(topic)
+        starts = await self._list_offsets(topic, partitions, EARLIEST)
+        ends = await self._list_offsets(topic, partitions, LATEST)
+        return [Bounds(*each) for each in zip(partitions, starts, ends, strict=True)]
+
+    async def _list_offsets(self, topic: str, partitions: Sequence[int], timestamp: int) -> list[int]:
+        asked = [ListOffsetsPartition(partition_index=each, timestamp=timestamp) for each in partitions]
+        request = ListOffsetsRequest(
+            replica_id=-1,
+            isolation_level=READ_COMMITTED,
+            topics=[ListOffsetsTopic(name=topic, partitions=asked)],
+        )
+        response = await self._local.ask(request)
+        found = {}
+        for answer in response.topics[0].partitions:
+            _raise_for(answer.error_code)
+            found[answer.partition_index] = answer.offset
+        return [found[each] for each in partitions]
+
+    async def commit(self, group: str, topic: str, offsets: Mapping[int, int]) -> None:
+        """Store the positions of a group without members, as `kafka-consumer-groups --reset-offsets` does."""
+        if not offsets:
+            raise InvalidPartitions("name at least one partition and its offset")
+        asked = [
+            OffsetCommitRequestPartition(partition_index=partition, committed_offset=offset)
+            for partition, offset in offsets.items()
+        ]
+        request = OffsetCommitRequest(
+            group_id=group, topics=[OffsetCommitRequestTopic(name=topic, partitions=asked)]
+        )
+        response = await self._local.ask(request, OFFSETS_BY_NAME)
+        for answer in response.topics[0].partitions:
+            _raise_for(answer.error_code)
+
+    async def committed(self, group: str, topic: str) -> dict[int, int]:
+        """Where a group is in a topic: partition to offset, for those partitions that it has committed."""
+        partitions = await self.partitions(topic)
+        asked = OffsetFetchRequestTopics(name=topic, partition_indexes=partitions)
+        request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=group, topics=[asked])])
+        response = await self._local.ask(request, OFFSETS_BY_NAME)
+        (answer,) = response.groups
+        _raise_for(answer.error_code)
+        committed = {}
+        for each in answer.topics[0].partitions:
+            _raise_for(each.error_code)
+            if each.committed_offset >= 0:
+                committed[each.partition_index] = each.committed_offset
+        return committed
+
+
+def _raise_for(error_code: int, message: str | None = None) -> None:
+    if error_code:
+        raise error_class(error_code)(*((message,) if message else ()))
