@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from ottla.testing.history import Event, Kind, Recorder, check, load
+from tests.interop.feed import Feed
 from tests.interop.topics import eventually
 from tests.interop.wire import Wire
 
@@ -85,6 +86,7 @@ class Crew:
 
     def __init__(self, home: Path, bootstrap: str, group: str, topics: Iterable[str], **options: Any) -> None:
         self.home = home
+        self.bootstrap = bootstrap
         self.group = group
         self.recorder = Recorder("test")
         self.members: list[Member] = []
@@ -128,11 +130,19 @@ class Crew:
         except AssertionError as error:
             raise AssertionError(f"{len(wanted)} values are not seen, {sorted(wanted)[:5]}...") from error
 
-    def fetch_offsets(
-        self, bootstrap: str, partitions: Iterable[str], *, stable: bool = False
-    ) -> dict[str, int | None]:
-        found = fetch_offsets(self.recorder, bootstrap, self.group, partitions, stable=stable)
-        return found
+    def finishes(self, feed: Feed) -> None:
+        """Waits until all that was fed is read and committed, lets all leave, and checks the history."""
+        self.has_polled(feed.values)
+
+        def is_committed() -> bool:
+            found = fetch_offsets(self.recorder, self.bootstrap, self.group, feed.names())
+            return sum(offset or 0 for offset in found.values()) == len(feed.values)
+
+        eventually(is_committed)
+        for member in self.members:
+            if member.process.poll() is None:
+                member.leave()
+        self.check(feed.recorder)
 
     def history(self, *others: Recorder) -> list[Event]:
         events = load(*(member.history for member in self.members))

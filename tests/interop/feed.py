@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from confluent_kafka import KafkaError, Message, Producer
 
@@ -38,6 +38,10 @@ class Feed:
         )
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._error: BaseException | None = None
+
+    def names(self) -> list[str]:
+        """Of the partitions."""
+        return [f"{self.topic}-{number}" for number in range(self.partitions)]
 
     def send(self, count: int) -> None:
         """So many more, at once."""
@@ -85,10 +89,3 @@ class Feed:
             if self._error is not None:
                 raise self._error
             self._flush()
-
-
-def sent(bootstrap: str, topic: str, partitions: int, count: int, **settings: Any) -> Feed:
-    """A feed that has sent so many records and ended."""
-    feed = Feed(bootstrap, topic, partitions, **settings)
-    feed.send(count)
-    return feed

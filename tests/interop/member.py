@@ -25,6 +25,7 @@ REFUSED = {
     "REBALANCE_IN_PROGRESS",
     "STALE_MEMBER_EPOCH",
     "UNKNOWN_MEMBER_ID",
+    "_FATAL",  # librdkafka has heard before that it is fenced, and sends nothing any more
 }
 
 
@@ -174,7 +175,7 @@ def run_kafka_python(member: Member) -> None:
         "cooperative-sticky": CooperativeStickyAssignor,
     }
     options = member.options
-    settings = dict(options.settings)
+    settings = {"session_timeout_ms": 3000, **options.settings}
     if "assignor" in settings:
         settings["partition_assignment_strategy"] = (assignors[settings.pop("assignor")],)
     consumer = KafkaConsumer(
@@ -184,7 +185,6 @@ def run_kafka_python(member: Member) -> None:
         group_instance_id=options.instance,
         enable_auto_commit=False,
         auto_offset_reset="earliest",
-        session_timeout_ms=3000,
         heartbeat_interval_ms=300,
         fetch_max_wait_ms=100,
         reconnect_backoff_ms=20,
@@ -252,7 +252,7 @@ async def run_aiokafka(member: Member) -> None:
 
     assignors = {"range": RangePartitionAssignor, "roundrobin": RoundRobinPartitionAssignor}
     options = member.options
-    settings = dict(options.settings)
+    settings = {"session_timeout_ms": 3000, **options.settings}
     if "assignor" in settings:
         settings["partition_assignment_strategy"] = (assignors[settings.pop("assignor")],)
     consumer = AIOKafkaConsumer(
@@ -262,7 +262,6 @@ async def run_aiokafka(member: Member) -> None:
         group_instance_id=options.instance,
         enable_auto_commit=False,
         auto_offset_reset="earliest",
-        session_timeout_ms=3000,
         heartbeat_interval_ms=300,
         fetch_max_wait_ms=100,
         isolation_level="read_committed" if options.committed else "read_uncommitted",
