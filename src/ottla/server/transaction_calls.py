@@ -6,7 +6,14 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.core.outcome import Now, Outcome
-from ottla.protocol.errors import InvalidProducerEpoch, KafkaError, ProducerFenced
+from ottla.protocol.errors import (
+    ConcurrentTransactions,
+    InvalidProducerEpoch,
+    KafkaError,
+    ProducerFenced,
+)
+from ottla.runtime.shard import Command
+from ottla.runtime.verification import Patience
 
 if TYPE_CHECKING:
     from ottla.runtime.node import Node
@@ -31,6 +38,21 @@ async def with_producer_id(
             transactional_id, lambda machine, now, ticket: command(machine, now, fresh_id)
         )
     return reply
+
+
+async def when_free(node: Node, transactional_id: str, command: Command[Any]) -> Any:
+    """The answer to a command on a transaction, after a short wait if the one before is being completed.
+
+    The markers are written soon after a client has heard of its commit, but seldom before it asks to begin
+    the next transaction, and on CONCURRENT_TRANSACTIONS it would pause for longer than that takes.
+    """
+    patience = Patience(node)
+    while True:
+        try:
+            return await node.transactions.call(transactional_id, command)
+        except ConcurrentTransactions:
+            if not await patience.wait():
+                raise
 
 
 def code_for(error: KafkaError, version: int) -> int:

@@ -6,7 +6,7 @@ from ottla.core.types import CONSUMER_OFFSETS, TopicPartition
 from ottla.protocol.errors import KafkaError
 from ottla.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 from ottla.server.context import Context
-from ottla.server.transaction_calls import code_for
+from ottla.server.transaction_calls import code_for, when_free
 
 
 async def add_offsets_to_txn(request: AddOffsetsToTxnRequest, ctx: Context) -> AddOffsetsToTxnResponse:
@@ -14,7 +14,8 @@ async def add_offsets_to_txn(request: AddOffsetsToTxnRequest, ctx: Context) -> A
     try:
         await node.groups.prepare()  # so that the partition exists which is promised its marker
         offsets = TopicPartition(CONSUMER_OFFSETS, node.groups.partition_for(request.group_id))
-        await node.transactions.call(
+        await when_free(
+            node,
             request.transactional_id,
             lambda machine, now, ticket: machine.add_partitions(
                 request.transactional_id, request.producer_id, request.producer_epoch, (offsets,), now

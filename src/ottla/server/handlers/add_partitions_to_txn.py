@@ -19,7 +19,7 @@ from ottla.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnTransaction,
 )
 from ottla.server.context import Context
-from ottla.server.transaction_calls import code_for
+from ottla.server.transaction_calls import code_for, when_free
 from ottla.transactions.machine import TransactionMachine
 from ottla.transactions.transaction import VERSION_1, VERSION_2
 
@@ -71,6 +71,8 @@ async def _add(
         return machine.add_partitions(*producer, partitions, now, version)
 
     try:
+        if ctx.version < BATCHED:
+            return _results(await when_free(ctx.node, transaction.transactional_id, asked))
         return _results(await ctx.node.transactions.call(transaction.transactional_id, asked))
     except KafkaError as error:
         return _results(dict.fromkeys(partitions, code_for(error, ctx.version)))

@@ -24,7 +24,7 @@ from ottla.server.handlers.add_partitions_to_txn import add_partitions_to_txn
 from ottla.server.handlers.end_txn import end_txn
 from ottla.server.handlers.init_producer_id import init_producer_id
 from ottla.server.handlers.list_transactions import list_transactions
-from tests.unit.server.transactions.serving import Producer, ServingNode, run
+from tests.unit.server.transactions.serving import GatedFiles, Producer, ServingNode, run
 
 
 def older(producer: Producer, topics: dict[str, list[int]], epoch: int | None = None) -> Any:
@@ -288,3 +288,50 @@ def test_two_producers_of_one_id_take_turns_by_fencing(tmp_path: Path) -> None:
         assert await serving.values("t") == []
 
     run(ServingNode(tmp_path), story)
+
+
+def test_the_next_transaction_may_begin_as_soon_as_the_last_is_over(tmp_path: Path) -> None:
+    """Clients ask before the markers are written, and would pause for long if they were refused."""
+    files = GatedFiles("t-0")
+
+    async def story(serving: ServingNode) -> None:
+        await serving.create("t")
+        producer = await Producer(serving, version=11).init()
+        await serving.call(add_partitions_to_txn, older(producer, {"t": [0]}), 3)
+        await producer.send("t", b"a")
+        files.shut()
+        await producer.end(commit=True)
+        offsets = AddOffsetsToTxnRequest(
+            transactional_id="tx", producer_id=producer.id, producer_epoch=0, group_id="readers"
+        )
+        asked = [
+            serving.start(add_partitions_to_txn, older(producer, {"t": [0]}), 3),
+            serving.start(add_offsets_to_txn, offsets, 3),
+        ]
+        await files.somebody_syncs()
+        assert not any(answer.done() for answer in asked)
+        files.lift()
+        assert codes((await asked[0]).results_by_topic_v3_and_below) == {("t", 0): 0}
+        assert (await asked[1]).error_code == 0
+
+    patient = {"add_partitions_to_txn_retry_backoff_max_ms": "30000"}
+    run(ServingNode(tmp_path, files, **patient), story)
+
+
+def test_but_not_before(tmp_path: Path) -> None:
+    files = GatedFiles("t-0")
+
+    async def story(serving: ServingNode) -> None:
+        await serving.create("t")
+        producer = await Producer(serving, version=11).init()
+        await serving.call(add_partitions_to_txn, older(producer, {"t": [0]}), 3)
+        await producer.send("t", b"a")
+        files.shut()
+        await producer.end(commit=True)
+        await files.somebody_syncs()
+        response = await serving.call(add_partitions_to_txn, older(producer, {"t": [0]}), 3)
+        error = errors.ConcurrentTransactions.code
+        assert codes(response.results_by_topic_v3_and_below) == {("t", 0): error}
+        files.lift()
+
+    run(ServingNode(tmp_path, files, add_partitions_to_txn_retry_backoff_max_ms="0"), story)
