@@ -41,6 +41,8 @@ class Partition:
         "_dirty_logs",
         "_ticket",
         "_waiters",
+        "bytes_in",
+        "bytes_out",
         "directory",
         "is_leader",
         "isr",
@@ -75,6 +77,7 @@ class Partition:
         self.is_leader = False
         self.offline = False  # its log directory failed; only a restart brings it back
         self.isr = InSyncReplicas(node_id)
+        self.bytes_in = self.bytes_out = 0  # of batches appended and read here since the start, for metrics
         # Producer id to the last of its transactional batches that wait to be verified: whatever the producer
         # sends meanwhile has to come after it.
         self.turns: dict[int, asyncio.Future[None]] = {}
@@ -154,7 +157,9 @@ class Partition:
             if not self._dirty:
                 self._dirty = True
                 self._dirty_logs.append(self)
-            self._advance(len(records))
+            size = len(records)
+            self.bytes_in += size
+            self._advance(size)
         return appended
 
     def write(self) -> None:

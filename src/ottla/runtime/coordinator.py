@@ -112,6 +112,10 @@ class Coordinator(Generic[M]):
         # What another broker has taken over meanwhile is for that one to tell.
         return [ticket.result() for ticket in tickets if not isinstance(ticket.exception(), NotCoordinator)]
 
+    def loading(self) -> list[int]:
+        """The partitions whose machines are not ready yet."""
+        return [index for index, each in self._shards.items() if each.state is State.LOADING]
+
     def partitions(self) -> Iterator[tuple[int, M]]:
         """The machines that are loaded, by partition. What they say may not be committed yet."""
         for index, each in self._shards.items():

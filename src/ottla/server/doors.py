@@ -114,6 +114,7 @@ class Visit(asyncio.StreamReaderProtocol):
         super().__init__(self.reader, loop=loop)
         self.doors = doors
         self.name = name
+        self.offered = listener.offered
         self.connection = connection
         self._client = transport
         self.writer = asyncio.StreamWriter(transport, self, self.reader, loop)

@@ -57,6 +57,8 @@ async def fetch(request: FetchRequest, ctx: Context) -> FetchResponse:
     answers = reading.read()
     if not reading.is_satisfied and request.max_wait_ms > 0:
         answers = await _wait(reading, request.max_wait_ms)
+    for partition, size in reading.sent:
+        partition.bytes_out += size
     return _response(ctx, wanted, wanted.changed(answers))
 
 
@@ -71,6 +73,7 @@ class _Reading:
         self.replica_id = request.replica_state.replica_id if ctx.version >= 15 else request.replica_id
         self.max_bytes = min(request.max_bytes, ctx.node.settings.fetch_max_bytes)
         self.bytes = 0
+        self.sent: list[tuple[Partition, int]] = []
         self.must_answer = False
 
     @property
@@ -80,6 +83,7 @@ class _Reading:
 
     def read(self) -> Answers:
         self.bytes = 0
+        self.sent.clear()
         answers = []
         left = self.max_bytes
         for wanted in self.wanted.wanted():
@@ -157,6 +161,7 @@ class _Reading:
             if version in MAGIC_OF_OLD_VERSIONS:
                 records = _as_message_set(records, MAGIC_OF_OLD_VERSIONS[version], asked.fetch_offset)
             answer.records = records
+            self.sent.append((partition, len(records)))
         return answer
 
     def _diverges(self, log: Log, wanted: SessionPartition, answer: PartitionData) -> bool:
