@@ -171,6 +171,9 @@ class Markers:
     def __init__(self, node: Node, send: Send | None = None) -> None:
         self._node = node
         self._send_to = send or self._send_here
+        # Of each transactional id what was asked for last: a coordinator that has begun anew asks again, and
+        # what it asked for before must not write any more markers when this is done.
+        self._current: dict[str, _Pending] = {}
         self._queue: list[_Pending] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._paused: set[_Pending] = set()
@@ -178,7 +181,8 @@ class Markers:
 
     def write(self, markers: WriteMarkers) -> None:
         """Have the markers written, however long it takes, as long as we are the coordinator."""
-        self._enqueue(_Pending(markers))
+        pending = self._current[markers.transactional_id] = _Pending(markers)
+        self._enqueue(pending)
 
     async def close(self) -> None:
         """Leave the rest to whoever is coordinator next."""
@@ -200,7 +204,10 @@ class Markers:
         queue, self._queue = self._queue, []
         by_leader: dict[int, list[tuple[_Pending, set[TopicPartition]]]] = {}
         for pending in queue:
-            if self._is_closed or not self._is_coordinator(pending.markers):
+            if self._is_closed or not self._is_current(pending):
+                continue
+            if not self._is_coordinator(pending.markers):
+                self._forget(pending)
                 continue
             leaders: dict[int, set[TopicPartition]] = {}
             for partition in list(pending.remaining):
@@ -273,15 +280,19 @@ class Markers:
                     error_name(error),
                 )
         pending.in_flight -= 1
-        if pending.in_flight or pending.is_fenced:
-            return  # others are still to answer; or a later coordinator has been there and sees to it
-        if pending.remaining:
+        if pending.in_flight or not self._is_current(pending):
+            return
+        if pending.is_fenced:
+            self._forget(pending)  # a later coordinator has been there, and sees to it
+        elif pending.remaining:
             self._try_again(pending)
         else:
             self._start(self._complete(pending))
 
     async def _complete(self, pending: _Pending) -> None:
         markers = pending.markers
+        if not self._is_current(pending):
+            return
         try:
             await self._node.transactions.call(
                 markers.transactional_id, lambda machine, now, ticket: machine.markers_written(markers, now)
@@ -291,6 +302,16 @@ class Markers:
         except KafkaError as error:
             # We are not the coordinator any more, or begin anew from the log, and then it is asked for again.
             logger.info("transaction not completed transactional_id=%r: %s", markers.transactional_id, error)
+            self._forget(pending)
+        else:
+            self._forget(pending)
+
+    def _is_current(self, pending: _Pending) -> bool:
+        return self._current.get(pending.markers.transactional_id) is pending
+
+    def _forget(self, pending: _Pending) -> None:
+        if self._is_current(pending):
+            del self._current[pending.markers.transactional_id]
 
     def _try_again(self, pending: _Pending) -> None:
         if self._is_closed:

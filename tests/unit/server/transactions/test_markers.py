@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ottla.core.types import TopicPartition
+from ottla.core.types import TRANSACTION_STATE, TopicPartition
 from ottla.protocol import errors
 from ottla.protocol.control import read_end_transaction
 from ottla.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
@@ -325,3 +325,52 @@ def test_an_open_transaction_times_out_after_a_restart(tmp_path: Path) -> None:
 
     run(ServingNode(tmp_path), before)
     run(ServingNode(tmp_path), after)
+
+
+def test_a_coordinator_that_begins_anew_sends_no_marker_too_many(tmp_path: Path) -> None:
+    """A marker that is sent once more when the next transaction is open would end that one."""
+
+    async def story(serving: ServingNode) -> None:
+        await serving.create("t")
+        first_is_asked, let_first_go = asyncio.Event(), asyncio.Event()
+        leaders = Leaders(serving)
+        send, sent = leaders.send, 0
+
+        async def slow_at_first(leader: int, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
+            nonlocal sent
+            sent += 1
+            if sent == 1:
+                first_is_asked.set()
+                await let_first_go.wait()
+                raise OSError("the answer is lost")
+            return await send(leader, request)
+
+        leaders.markers._send_to = slow_at_first
+        producer = await Producer(serving, version=11).init()
+        partition = serving.partition(TRANSACTION_STATE, serving.node.transactions.partition_for("tx"))
+        await _add(producer)
+        await producer.send("t", b"a")
+        await producer.end(commit=True)
+        await first_is_asked.wait()
+        serving.node.transactions._lead(partition)  # as after a failed write: the same leader, from the log
+        await serving.reaches("tx", "CompleteCommit")
+        await _add(producer)
+        await producer.send("t", b"b")
+        let_first_go.set()
+        await until(lambda: not leaders.markers._tasks)
+        assert not leaders.markers._paused
+        assert not leaders.markers._current
+        assert sent == 2
+        assert serving.partition("t").log.last_stable_offset == 2
+
+    run(ServingNode(tmp_path), story)
+
+
+async def _add(producer: Producer) -> None:
+    outcome = await producer.serving.node.transactions.call(
+        "tx",
+        lambda machine, now, ticket: machine.add_partitions(
+            "tx", producer.id, producer.epoch, [TopicPartition("t", 0)], now
+        ),
+    )
+    assert outcome == {TopicPartition("t", 0): 0}
