@@ -25,6 +25,9 @@ LAST_SEQUENCE: Final = 0x7FFFFFFF
 # How many batches of a producer are remembered: as many as an idempotent client may have in flight.
 BATCHES_REMEMBERED: Final = 5
 TRANSACTION_VERSION_2: Final = 2
+# How many verifications are remembered. Those that nobody answers stay for a day, so somebody could make up
+# any number of them; of honest ones there are as many as transactions that begin at the same time.
+VERIFICATIONS_MAX: Final = 10_000
 
 
 class AppendedBatch(NamedTuple):
@@ -133,6 +136,8 @@ class Producers:
         """A batch would be the first of its transaction here, which has to be asked about."""
         found = self._verifying.get(producer_id)
         if found is None:
+            if len(self._verifying) >= VERIFICATIONS_MAX:
+                del self._verifying[next(iter(self._verifying))]
             found = self._verifying[producer_id] = Verification(epoch, sequence, now_ms)
         elif epoch > found.epoch:
             found.epoch, found.lowest_sequence = epoch, sequence

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from ottla.protocol.errors import InvalidTxnState, OutOfOrderSequenceNumber
-from ottla.storage.producer_state import Producers
+from ottla.storage.producer_state import VERIFICATIONS_MAX, Producers
 
 DAY_MS = 86_400_000
 
@@ -70,3 +70,14 @@ def test_what_was_never_answered_is_forgotten_with_time() -> None:
     producers.expire(1000 + DAY_MS, DAY_MS)
     with pytest.raises(InvalidTxnState):
         producers.check_verified(7, 0, 0, started)
+
+
+def test_made_up_producers_do_not_fill_the_memory() -> None:
+    producers = Producers()
+    first = producers.start_verification(0, 0, 0, 0)
+    for producer_id in range(1, VERIFICATIONS_MAX):
+        producers.start_verification(producer_id, 0, 0, 0)
+    producers.check_verified(0, 0, 0, first)
+    producers.start_verification(VERIFICATIONS_MAX, 0, 0, 0)
+    with pytest.raises(InvalidTxnState):
+        producers.check_verified(0, 0, 0, first)
