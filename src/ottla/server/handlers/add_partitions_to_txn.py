@@ -5,6 +5,7 @@ Clients speak versions 0 to 3, about one transaction; brokers speak 4 and 5, abo
 
 from __future__ import annotations
 
+import asyncio
 from typing import Final
 
 from ottla.core.outcome import Now, Outcome
@@ -30,13 +31,12 @@ async def add_partitions_to_txn(
     request: AddPartitionsToTxnRequest, ctx: Context
 ) -> AddPartitionsToTxnResponse:
     if ctx.version >= BATCHED:
+        # Side by side, so that all of them wait for the same sync.
+        results = await asyncio.gather(*(_add(transaction, ctx) for transaction in request.transactions))
         return AddPartitionsToTxnResponse(
             results_by_transaction=[
-                AddPartitionsToTxnResult(
-                    transactional_id=transaction.transactional_id,
-                    topic_results=await _add(transaction, ctx),
-                )
-                for transaction in request.transactions
+                AddPartitionsToTxnResult(transactional_id=transaction.transactional_id, topic_results=topics)
+                for transaction, topics in zip(request.transactions, results, strict=True)
             ]
         )
     transaction = AddPartitionsToTxnTransaction(
