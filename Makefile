@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check format schemas codec bench crash kafka-check referee clean
+.PHONY: help run test check format schemas proto codec bench crash kafka-check referee clean
 
 help: ## list the tasks
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sort | sed -E 's/:.*## /\t/' | expand -t 18
@@ -42,6 +42,9 @@ format: $(READY) ## format the code
 
 schemas: $(READY) ## compare every message with Kafka's definitions: make schemas SCHEMAS=<folder of Kafka's JSON files>
 	$(BIN)/python tools/compare_schemas.py $(SCHEMAS)
+
+proto: $(READY) ## compile the .proto of the gRPC door
+	$(BIN)/python -m tools.compile_proto
 
 codec: $(READY) ## show the code of one codec: make codec API=produce VERSION=9
 	$(BIN)/python tools/show_codec.py $(API) $(VERSION)

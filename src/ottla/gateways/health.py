@@ -20,7 +20,7 @@ async def ready(visit: Visit) -> Page:
 
 
 def state(node: Node) -> dict[str, Any]:
-    """What `/health` says. A broker is ready when the controller lets it serve and it has a disk that works."""
+    """What `/health` says. Ready: the controller lets it serve, and it has a disk that works."""
     registration = node.image.brokers.get(node.node_id)
     offline = [directory.path for directory in node.log_directories if directory.error is not None]
     is_ready = (

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from bisect import bisect_left
+from time import monotonic
 from typing import Final
 
 from ottla.server.doors import Doors
@@ -30,16 +31,16 @@ class LoopDelay:
 
     def wanted(self) -> None:
         """Somebody reads the figures: keep measuring for a while."""
-        self._wanted_until = self._loop.time() + UNWANTED_AFTER_SECONDS
+        self._wanted_until = monotonic() + UNWANTED_AFTER_SECONDS
         if self._timer is None:
             self._wait()
 
     def _wait(self) -> None:
-        due = self._loop.time() + PERIOD_SECONDS
-        self._timer = self._loop.call_at(due, self._woken, due)
+        # Not the loop's own clock, which some loops look at only once in a turn.
+        self._timer = self._loop.call_later(PERIOD_SECONDS, self._woken, monotonic() + PERIOD_SECONDS)
 
     def _woken(self, due: float) -> None:
-        late = max(0.0, self._loop.time() - due)
+        late = max(0.0, monotonic() - due)
         self.counts[bisect_left(DELAY_BUCKETS, late)] += 1
         self.seconds += late
         self._timer = None

@@ -45,6 +45,7 @@ CREATE_TIMEOUT_MS: Final = 30_000
 READ_COMMITTED: Final = 1
 # What one call reads at most, unless a single batch is larger.
 READ_BYTES_MAX: Final = 1 << 20
+SHARE_BYTES_MIN: Final = 16 << 10
 DEFAULT: Final = -1
 
 
@@ -248,6 +249,11 @@ class Session:
             if each.committed_offset >= 0:
                 committed[each.partition_index] = each.committed_offset
         return committed
+
+
+def share_of_bytes(partitions: int) -> int:
+    """What to read at once from each of so many partitions that are read side by side."""
+    return max(READ_BYTES_MAX * 4 // max(partitions, 4), SHARE_BYTES_MIN)
 
 
 def _raise_for(error_code: int, message: str | None = None) -> None:

@@ -16,7 +16,7 @@ from typing import Final
 
 from ottla.gateways import advice
 from ottla.gateways.quoting import next_word, quoted, unquoted, whole_line
-from ottla.gateways.session import EARLIEST, LATEST, Session
+from ottla.gateways.session import EARLIEST, LATEST, Session, share_of_bytes
 from ottla.protocol.batch import Record
 from ottla.protocol.errors import InvalidRequest, KafkaError, MessageTooLarge
 from ottla.server.doors import UNREAD_MAX, Visit
@@ -155,7 +155,7 @@ class Conversation:
         await self._writer.drain()
         listening = asyncio.create_task(self._listen())
         following = [
-            asyncio.create_task(self._follow_partition(topic, each, offset))
+            asyncio.create_task(self._follow_partition(topic, each, offset, share_of_bytes(len(offsets))))
             for each, offset in offsets.items()
         ]
         try:
@@ -174,11 +174,16 @@ class Conversation:
             await asyncio.wait((listening, *following))
         self._say("END")
 
-    async def _follow_partition(self, topic: str, partition: int, offset: int) -> None:
+    async def _follow_partition(self, topic: str, partition: int, offset: int, max_bytes: int) -> None:
         while True:
             try:
                 read = await self._session.read(
-                    topic, partition, offset, max_records=FOLLOW_RECORDS, wait_ms=FOLLOW_WAIT_MS
+                    topic,
+                    partition,
+                    offset,
+                    max_records=FOLLOW_RECORDS,
+                    max_bytes=max_bytes,
+                    wait_ms=FOLLOW_WAIT_MS,
                 )
             except KafkaError as error:
                 self._refuse(error)

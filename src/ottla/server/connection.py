@@ -17,6 +17,7 @@ import socket
 import struct
 from collections import deque
 from collections.abc import Callable
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from ottla.core.files import Buffer
@@ -298,9 +299,8 @@ class Connection(asyncio.BufferedProtocol):
         else:
             self._unanswered_bytes += reply.frame_bytes
             self._fetching = route.carries_records
-            loop = self._listener.loop
-            began = loop.time()
-            task = loop.create_task(carry_on(steps, waits_for))
+            began = monotonic()
+            task = self._listener.loop.create_task(carry_on(steps, waits_for))
             self._tasks.add(task)
             task.add_done_callback(lambda task: self._finished(task, reply, began))
         self._replies.append(reply)
@@ -309,7 +309,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _finished(self, task: asyncio.Task[Any], reply: Reply, began: float) -> None:
         """A handler that had to wait is done."""
-        reply.route.waited(self._listener.loop.time() - began)
+        reply.route.waited(monotonic() - began)
         self._tasks.discard(task)
         self._unanswered_bytes -= reply.frame_bytes
         if reply.route.carries_records:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.protocol.errors import (
@@ -71,10 +72,10 @@ class Local:
             else:
                 # What was appended is written in the turn that appended it, as on a connection.
                 failed = replicas.write_pending()
-                began = asyncio.get_running_loop().time()
+                began = monotonic()
                 async with asyncio.timeout(seconds):
                     response = await carry_on(steps, waits_for)
-                route.waited(asyncio.get_running_loop().time() - began)
+                route.waited(monotonic() - began)
                 failed |= replicas.write_pending()
         except KafkaError:
             raise
