@@ -10,6 +10,7 @@ from ottla.storage.inspect.directory import SegmentFiles
 
 NO_OFFSET = -1
 NO_TIMESTAMP = -1
+TRIES = 3
 
 
 @dataclass(slots=True)
@@ -35,6 +36,15 @@ class SegmentSummary:
 
 
 def summarize(segment: SegmentFiles) -> SegmentSummary:
+    for _ in range(TRIES):
+        summary = _summarize(segment)
+        # Half a batch at the end of a file that grows is one that is being written.
+        if summary.problem is None or segment.log.stat().st_size == summary.size:
+            break
+    return summary
+
+
+def _summarize(segment: SegmentFiles) -> SegmentSummary:
     walk = Walk(segment.log)
     summary = SegmentSummary(segment.base_offset, walk.size, [])
     for found in walk:

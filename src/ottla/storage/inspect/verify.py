@@ -1,4 +1,4 @@
-"""Whether the files of a partition are right: checksums, order, and whether indexes lead where they should."""
+"""Whether the files of a partition are right: checksums, order, and that indexes lead where they should."""
 
 from __future__ import annotations
 
@@ -13,7 +13,12 @@ from ottla.protocol.errors import KafkaError
 from ottla.storage.epochs import CorruptEpochs, parse_epochs
 from ottla.storage.inspect.batches import batch_problem, read_batch
 from ottla.storage.inspect.directory import Kind, PartitionDirectory, SegmentFiles, kind_of
-from ottla.storage.inspect.indexes import read_offset_index, read_time_index, read_transaction_index
+from ottla.storage.inspect.indexes import (
+    IndexEntries,
+    read_offset_index,
+    read_time_index,
+    read_transaction_index,
+)
 from ottla.storage.inspect.summary import NO_OFFSET, SegmentSummary, summarize
 from ottla.storage.partition_metadata import PartitionMetadataError, parse_partition_metadata
 from ottla.storage.producer_snapshot import CorruptSnapshot, decode_snapshot
@@ -29,17 +34,34 @@ def verify_partition(directory: PartitionDirectory) -> list[Problem]:
     epochs = _epochs(directory)
     before: SegmentSummary | None = None
     for number, segment in enumerate(directory.segments):
+        # The indexes first: a running broker goes on writing, and indexes what is in the log already.
+        indexes = _Indexes.of(segment)
         summary = summarize(segment)
         is_last = number == len(directory.segments) - 1
         after = None if is_last else directory.segments[number + 1].base_offset
         problems += _segment(segment, summary, before, after)
         problems += _batches(segment, summary)
         problems += _leader_epochs(segment, summary, epochs)
-        problems += _offset_index(segment, summary)
-        problems += _time_index(segment, summary)
+        problems += _offset_index(segment, summary, indexes)
+        problems += _time_index(segment, summary, indexes)
         problems += _transaction_index(segment, summary)
         before = summary
     return problems
+
+
+class _Indexes(NamedTuple):
+    """The sparse indexes of a segment; None where the file is missing."""
+
+    offsets: IndexEntries | None
+    times: IndexEntries | None
+
+    @classmethod
+    def of(cls, segment: SegmentFiles) -> _Indexes:
+        offsets, times = segment.files.get(Kind.OFFSET_INDEX), segment.files.get(Kind.TIME_INDEX)
+        return cls(
+            None if offsets is None else read_offset_index(offsets, segment.base_offset),
+            None if times is None else read_time_index(times, segment.base_offset),
+        )
 
 
 def _segment(
@@ -95,12 +117,12 @@ def _leader_epochs(
             )
 
 
-def _offset_index(segment: SegmentFiles, summary: SegmentSummary) -> Iterator[Problem]:
-    path = segment.files.get(Kind.OFFSET_INDEX)
-    if path is None:
+def _offset_index(segment: SegmentFiles, summary: SegmentSummary, indexes: _Indexes) -> Iterator[Problem]:
+    index = indexes.offsets
+    if index is None:
         yield Problem(segment.log.name, "it has no .index; the next start of the broker makes one")
         return
-    index = read_offset_index(path, segment.base_offset)
+    path = segment.files[Kind.OFFSET_INDEX]
     if index.problem is not None:
         yield Problem(path.name, index.problem)
     starts = {found.position: found.header for found in summary.batches}
@@ -119,12 +141,12 @@ def _offset_index(segment: SegmentFiles, summary: SegmentSummary) -> Iterator[Pr
             )
 
 
-def _time_index(segment: SegmentFiles, summary: SegmentSummary) -> Iterator[Problem]:
-    path = segment.files.get(Kind.TIME_INDEX)
-    if path is None:
+def _time_index(segment: SegmentFiles, summary: SegmentSummary, indexes: _Indexes) -> Iterator[Problem]:
+    index = indexes.times
+    if index is None:
         yield Problem(segment.log.name, "it has no .timeindex; the next start of the broker makes one")
         return
-    index = read_time_index(path, segment.base_offset)
+    path = segment.files[Kind.TIME_INDEX]
     if index.problem is not None:
         yield Problem(path.name, index.problem)
     for earlier, later in pairwise(index.entries):
