@@ -11,7 +11,6 @@ import struct
 from collections import deque
 from typing import Any, Final, NamedTuple, Self, TypeVar, cast
 
-from ottla import __version__
 from ottla.client.errors import ClientError, Disconnected, NoAnswer, NotKafka, Unreachable, UnsupportedRequest
 from ottla.protocol.apis import api
 from ottla.protocol.codec import decode, encode_chunks
@@ -21,6 +20,9 @@ from ottla.protocol.schema import Versions
 from ottla.protocol.wire import MalformedFrame, UnwritableMessage
 
 Response = TypeVar("Response")
+
+VERSION: Final = "1"
+"""What brokers are told that this client is: its own count, since it must not know the package it is in."""
 
 MAX_IN_FLIGHT: Final = 16
 """Requests that wait for their answer on one connection; further ones wait to be sent, so that a slow broker
@@ -148,7 +150,7 @@ class Connection:
         return correlation_id
 
     async def _agree_on_versions(self, within: float) -> None:
-        request = ApiVersionsRequest(client_software_name="ottla", client_software_version=__version__)
+        request = ApiVersionsRequest(client_software_name="ottla", client_software_version=VERSION)
         version = NEWEST_API_VERSIONS
         response = await self.ask(request, ApiVersionsResponse, within=within, version=version)
         if response.error_code == _UNSUPPORTED_VERSION:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Final, NamedTuple, Self
 
@@ -58,6 +58,10 @@ class Delivery:
         """The record's offset; -1 when nobody was asked to confirm it (acks=0). Raises what went wrong."""
         base = await asyncio.shield(self._batch.sent)
         return base + self._index if base >= 0 else -1
+
+    def when_done(self, callback: Callable[[], None]) -> None:
+        """Have this called when the record is there, or is known to have failed."""
+        self._batch.sent.add_done_callback(lambda _: callback())
 
 
 class Producer:

@@ -1,0 +1,164 @@
+"""`ottla config`: settings of topics and brokers, while they run."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ottla.cli.options import (
+    DEFAULT_BOOTSTRAP,
+    DEFAULT_TIMEOUT,
+    AsJson,
+    Bootstrap,
+    Timeout,
+    examples,
+    new_app,
+)
+
+if TYPE_CHECKING:
+    from ottla.cli.configs import Change
+    from ottla.client.admin import ResourceType
+    from ottla.client.cluster import Cluster
+
+app = new_app("config", "Show and change settings of topics and brokers.")
+
+
+class Kind(StrEnum):
+    """What the settings belong to."""
+
+    topic = "topic"
+    broker = "broker"
+
+
+KindArgument = Annotated[Kind, typer.Argument(help="What it belongs to.", show_default=False)]
+Name = Annotated[
+    str,
+    typer.Argument(metavar="NAME", help="The topic, the broker's id, or `all` brokers.", show_default=False),
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only check that it could be done.")]
+
+
+@app.command(
+    epilog=examples(
+        "ottla config get topic orders",
+        "ottla config get topic orders retention.ms --json",
+        "ottla config get broker 1 --all",
+    )
+)
+def get(
+    kind: KindArgument,
+    name: Name,
+    keys: Annotated[
+        list[str] | None, typer.Argument(metavar="[SETTING]", help="Only these.", show_default=False)
+    ] = None,
+    show_all: Annotated[bool, typer.Option("--all", "-a", help="Those at their default too.")] = False,
+    docs: Annotated[bool, typer.Option("--docs", help="Say what each is for.")] = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    timeout: Timeout = DEFAULT_TIMEOUT,
+    as_json: AsJson = False,
+) -> None:
+    """Show settings: those that are not at their default, those named, or all."""
+    from ottla.cli.configs import as_dict, is_default, source
+    from ottla.cli.output import print_json, print_table
+    from ottla.cli.running import Refused, run
+    from ottla.client import admin
+
+    async def command(cluster: Cluster) -> None:
+        resource, named = _resource(kind, name)
+        found = await admin.describe_configs(cluster, resource, named, keys=keys or None, documentation=docs)
+        if missing := set(keys or ()) - {each.name for each in found}:
+            raise Refused(
+                f"{kind.value} {name} has no setting {min(missing)}; "
+                f"`ottla config get {kind.value} {name} --all` shows those it has"
+            )
+        shown = [each for each in found if show_all or keys or not is_default(each)]
+        if as_json:
+            print_json([as_dict(each) for each in shown])
+            return
+        columns = ["setting", "value", "set by"] + (["about"] if docs else [])
+        rows = [
+            [each.name, _value(each.value, each.is_sensitive), source(each)]
+            + ([each.documentation] if docs else [])
+            for each in shown
+        ]
+        print_table(columns, rows, empty="everything is at its default; --all shows it")
+
+    run(bootstrap, command, timeout=timeout)
+
+
+@app.command(
+    "set",
+    epilog=examples(
+        "ottla config set topic orders retention.ms=3600000",
+        "ottla config set broker all log.cleaner.threads=2",
+    ),
+)
+def set_(
+    kind: KindArgument,
+    name: Name,
+    assigned: Annotated[
+        list[str], typer.Argument(metavar="SETTING=VALUE", help="What to set.", show_default=False)
+    ],
+    dry_run: DryRun = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    timeout: Timeout = DEFAULT_TIMEOUT,
+    as_json: AsJson = False,
+) -> None:
+    """Set settings; takes effect at once."""
+    from ottla.cli.configs import changes_of
+    from ottla.cli.running import guarded
+
+    changes = guarded(lambda: changes_of(assigned, (), "config set"))
+    _change(kind, name, changes, dry_run, bootstrap, timeout, as_json)
+
+
+@app.command(epilog=examples("ottla config unset topic orders retention.ms"))
+def unset(
+    kind: KindArgument,
+    name: Name,
+    keys: Annotated[
+        list[str], typer.Argument(metavar="SETTING", help="What to put back.", show_default=False)
+    ],
+    dry_run: DryRun = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    timeout: Timeout = DEFAULT_TIMEOUT,
+    as_json: AsJson = False,
+) -> None:
+    """Put settings back to their default."""
+    from ottla.cli.configs import changes_of
+
+    _change(kind, name, changes_of((), keys, ""), dry_run, bootstrap, timeout, as_json)
+
+
+def _change(
+    kind: Kind, name: str, changes: list[Change], dry_run: bool, bootstrap: str, timeout: float, as_json: bool
+) -> None:
+    from ottla.cli.configs import report
+    from ottla.cli.running import run
+    from ottla.client import admin
+
+    async def command(cluster: Cluster) -> None:
+        resource, named = _resource(kind, name)
+        await admin.alter_configs(cluster, resource, named, changes, validate_only=dry_run)
+        report(f"{kind.value} {name}", changes, dry_run, as_json, {kind.value: name})
+
+    run(bootstrap, command, timeout=timeout)
+
+
+def _resource(kind: Kind, name: str) -> tuple[ResourceType, str]:
+    from ottla.cli.running import Misused
+    from ottla.client.admin import ResourceType
+
+    if kind is Kind.topic:
+        return ResourceType.TOPIC, name
+    if name == "all":
+        return ResourceType.BROKER, ""
+    if not name.isdecimal():
+        raise Misused(f"a broker is named by its id, or `all`; {name} is neither (see `ottla cluster`)")
+    return ResourceType.BROKER, name
+
+
+def _value(value: str | None, sensitive: bool) -> str | None:
+    return "(hidden)" if sensitive else value

@@ -1,0 +1,136 @@
+"""Reading records and printing them, alone or as a member of a group."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final
+
+from ottla.cli.formatting import Format
+from ottla.cli.given_values import partitions_of
+from ottla.cli.times import local_now, parse_time
+from ottla.client import group_admin, offsets
+from ottla.client.cluster import Cluster
+from ottla.client.consumer import Consumer, Fetched, Reset
+from ottla.client.group import GroupMember
+from ottla.client.offsets import READ_COMMITTED, READ_UNCOMMITTED
+from ottla.core.types import TopicPartition
+from ottla.protocol.errors import IllegalGeneration, RebalanceInProgress, UnknownMemberId
+
+_NO_LONGER_OURS: Final = (RebalanceInProgress, IllegalGeneration, UnknownMemberId)
+
+
+@dataclass(slots=True)
+class Reading:
+    """What to read, from where, how far, and how to print it."""
+
+    topics: list[str]
+    partitions: list[int]
+    output: Format
+    from_end: bool
+    offset: int | None
+    time: str | None
+    count: int | None
+    follow: bool
+    committed_only: bool
+
+    @property
+    def isolation(self) -> int:
+        return READ_COMMITTED if self.committed_only else READ_UNCOMMITTED
+
+    @property
+    def is_enough(self) -> bool:
+        return self.count is not None and self.count <= 0
+
+    def consumer(self, cluster: Cluster) -> Consumer:
+        reset = Reset.LATEST if self.from_end else Reset.EARLIEST
+        return Consumer(cluster, isolation=self.isolation, reset=reset)
+
+    def print(self, fetched: list[Fetched]) -> dict[TopicPartition, int]:
+        """Print what came, up to the count; answers how far each partition has been printed."""
+        printed = {}
+        out = sys.stdout.buffer
+        for each in fetched:
+            records = each.records if self.count is None else each.records[: self.count]
+            for record in records:
+                out.write(self.output(each.partition, record))
+            whole = len(records) == len(each.records)
+            if whole or records:
+                printed[each.partition] = each.position if whole else records[-1].offset + 1
+            if self.count is not None:
+                self.count -= len(records)
+        out.flush()
+        return printed
+
+
+async def consume_partitions(cluster: Cluster, reading: Reading) -> None:
+    """Read partitions from where it was said, to their ends as they are now or for ever."""
+    partitions = await partitions_of(cluster, reading.topics, reading.partitions)
+    ends = await offsets.ends(cluster, partitions, isolation=reading.isolation)
+    starts = await _starts(cluster, reading, ends)
+    consumer = reading.consumer(cluster)
+    consumer.assign(starts if reading.follow else {p: at for p, at in starts.items() if at < ends[p]})
+    while consumer.positions and not reading.is_enough:
+        fetched = await consumer.poll()
+        if not reading.follow:
+            fetched = [_until(each, ends[each.partition]) for each in fetched]
+        reading.print(fetched)
+        if not reading.follow:
+            for partition, position in list(consumer.positions.items()):
+                if position >= ends[partition]:
+                    consumer.drop(partition)
+
+
+async def _starts(
+    cluster: Cluster, reading: Reading, ends: dict[TopicPartition, int]
+) -> dict[TopicPartition, int]:
+    if reading.from_end:
+        return ends
+    if reading.time is not None:
+        return await offsets.at_time(cluster, ends, parse_time(reading.time, local_now()))
+    begins = await offsets.beginnings(cluster, ends)
+    if reading.offset is None:
+        return begins
+    if reading.offset < 0:
+        return {p: max(begins[p], end + reading.offset) for p, end in ends.items()}
+    return {p: max(begins[p], reading.offset) for p in ends}
+
+
+async def consume_group(cluster: Cluster, group_id: str, reading: Reading, commit: bool) -> None:
+    """Read what the group gives us, from where it left off; what has been printed is committed."""
+    for name in reading.topics:
+        await cluster.topic(name)
+    consumer = reading.consumer(cluster)
+    async with GroupMember(cluster, group_id, reading.topics) as member:
+        printed: dict[TopicPartition, int] = {}
+        ends: dict[TopicPartition, int] = {}
+        while not reading.is_enough:
+            if member.must_rejoin:
+                assigned = await member.join()
+                ends = await offsets.ends(cluster, assigned, isolation=reading.isolation)
+                consumer.assign(await _where_the_group_is(cluster, group_id, reading, ends))
+                printed = {}
+            if not reading.follow and all(at >= ends[p] for p, at in consumer.positions.items()):
+                return
+            printed |= reading.print(await consumer.poll())
+            if commit:
+                with suppress(*_NO_LONGER_OURS):  # whoever has them now reads these records again
+                    await member.commit(printed)
+                    printed = {}
+
+
+async def _where_the_group_is(
+    cluster: Cluster, group_id: str, reading: Reading, ends: dict[TopicPartition, int]
+) -> dict[TopicPartition, int]:
+    committed = await group_admin.committed_offsets(cluster, group_id)
+    new = [partition for partition in ends if partition not in committed]
+    starts = await (offsets.ends if reading.from_end else offsets.beginnings)(cluster, new)
+    return {partition: committed.get(partition, starts.get(partition, 0)) for partition in ends}
+
+
+def _until(fetched: Fetched, end: int) -> Fetched:
+    """Without what was written after we began."""
+    if fetched.position <= end:
+        return fetched
+    return fetched._replace(records=[each for each in fetched.records if each.offset < end])

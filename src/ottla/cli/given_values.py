@@ -1,0 +1,37 @@
+"""Reading what was given as `name=value`, and which partitions of which topics are meant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ottla.cli.running import Misused
+from ottla.client.cluster import Cluster
+from ottla.core.types import TopicPartition
+
+
+def assignments(given: Iterable[str], option: str) -> dict[str, str]:
+    """`name=value` pairs; the value may hold further equals signs."""
+    found = {}
+    for each in given:
+        name, separator, value = each.partition("=")
+        if not separator or not name.strip():
+            raise Misused(f"{option} {each}: it should look like name=value")
+        found[name.strip()] = value
+    return found
+
+
+async def partitions_of(
+    cluster: Cluster, topics: Iterable[str], only: Iterable[int] = ()
+) -> list[TopicPartition]:
+    """All partitions of the topics, or those with these numbers."""
+    wanted = list(only)
+    found = []
+    for name in dict.fromkeys(topics):
+        topic = await cluster.topic(name)
+        missing = [number for number in wanted if number not in topic.partitions]
+        if missing:
+            raise Misused(
+                f"topic {name} has no partition {missing[0]}, only 0 to {len(topic.partitions) - 1}"
+            )
+        found += [TopicPartition(name, number) for number in (wanted or topic.partitions)]
+    return found

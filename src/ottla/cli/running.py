@@ -1,0 +1,102 @@
+"""Running a command against a cluster: connect, do it, and turn what goes wrong into one line.
+
+Exit codes: 0 done, 1 failed, 2 used wrongly, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Awaitable, Callable
+from typing import NoReturn, TypeVar
+
+import typer
+
+from ottla.cli.options import DEFAULT_TIMEOUT
+from ottla.client.cluster import Cluster
+from ottla.client.errors import BadAddress, ClientError, NotKafka, Unreachable
+from ottla.protocol.errors import KafkaError
+
+T = TypeVar("T")
+
+DONE, FAILED, BAD_USAGE, INTERRUPTED = 0, 1, 2, 130
+
+# What to do next, by the error's name in Kafka.
+_NEXT = {
+    "UNKNOWN_TOPIC_OR_PARTITION": "`ottla topic list` shows the topics there are",
+    "TOPIC_ALREADY_EXISTS": "delete it first, or add --if-not-exists",
+    "INVALID_REPLICATION_FACTOR": "`ottla cluster` shows how many brokers there are",
+    "GROUP_ID_NOT_FOUND": "`ottla group list` shows the groups there are",
+    "NON_EMPTY_GROUP": "stop its consumers first",
+    "UNKNOWN_MEMBER_ID": "its consumers must be stopped first",
+    "TRANSACTIONAL_ID_NOT_FOUND": "`ottla transactions list` shows those there are",
+    "OFFSET_OUT_OF_RANGE": "`ottla topic describe` shows which offsets there are",
+    "MESSAGE_TOO_LARGE": "raise max.message.bytes of the topic, or send smaller records",
+    "NOT_ENOUGH_REPLICAS": "`ottla topic describe` shows which replicas are in sync",
+    "LEADER_NOT_AVAILABLE": "`ottla topic describe` shows which brokers are missing",
+    "TOPIC_AUTHORIZATION_FAILED": "ask for the permission, or use another identity",
+}
+
+
+class Refused(Exception):
+    """A command cannot be carried out. The message is one line that says why and what to do."""
+
+
+class Misused(Exception):
+    """A command was given something that it does not take."""
+
+
+def run(bootstrap: str, command: Callable[[Cluster], Awaitable[T]], *, timeout: float = DEFAULT_TIMEOUT) -> T:
+    """What the command answers; leaves the process with one line and a code if it fails."""
+
+    async def connected() -> T:
+        async with Cluster(bootstrap, timeout=timeout) as cluster:
+            return await command(cluster)
+
+    return guarded(lambda: asyncio.run(connected()), bootstrap)
+
+
+def guarded(command: Callable[[], T], bootstrap: str = "") -> T:
+    try:
+        answer = command()
+        sys.stdout.flush()
+        return answer
+    except BrokenPipeError:
+        # Whoever read our output has had enough. Python would complain once more when it closes stdout.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        raise typer.Exit(DONE) from None
+    except KeyboardInterrupt:
+        raise typer.Exit(INTERRUPTED) from None
+    except (Misused, BadAddress) as error:
+        fail(str(error), BAD_USAGE)
+    except Exception as error:
+        line = explain(error, bootstrap)
+        if line is None:
+            raise
+        fail(line, FAILED)
+
+
+def explain(error: BaseException, bootstrap: str = "") -> str | None:
+    """One line for an error that is nobody's bug; None for one that is ours."""
+    if isinstance(error, ExceptionGroup):
+        return explain(error.exceptions[0], bootstrap)
+    if isinstance(error, Unreachable | NotKafka):
+        local = any(name in bootstrap for name in ("localhost", "127.0.0.1", "[::1]"))
+        start = "start a broker with `ottla serve`, or " if local else ""
+        return f"{error}; {start}name another with --bootstrap"
+    if isinstance(error, KafkaError):
+        text = str(error).rstrip(".")
+        advice = _NEXT.get(error.name)
+        return f"{text} ({error.name})" + (f"; {advice}" if advice else "")
+    if isinstance(error, ClientError | Refused):
+        return str(error)
+    if isinstance(error, OSError) and error.filename:
+        return f"{error.filename}: {error.strerror}"
+    return None
+
+
+def fail(line: str, code: int) -> NoReturn:
+    sys.stdout.flush()
+    print(f"ottla: {' '.join(line.split())}", file=sys.stderr, flush=True)
+    raise typer.Exit(code)
