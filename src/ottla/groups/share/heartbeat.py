@@ -199,7 +199,7 @@ class _Step:
     def initialize(self) -> Initialize | None:
         """Begin with partitions that are subscribed to and have no state yet."""
         group = self._group
-        if group.is_settled:
+        if group.is_settled and self._names is group.subscribed:
             return None
         retry_after_ms = group.machine.settings().group_share_initialize_retry_interval_ms
         missing = {}
