@@ -67,7 +67,7 @@ class Connection:
                 loop = asyncio.get_running_loop()
                 await loop.create_connection(lambda: self._wire, host, port)
                 await self._agree_on_versions(within)
-        except TimeoutError:
+        except (TimeoutError, NoAnswer):
             self.close()
             raise Unreachable(f"{self} does not answer") from None
         except OSError as error:
@@ -224,8 +224,9 @@ class _Wire(asyncio.Protocol):
             del received[: 4 + size]
             if not self.asked:
                 raise MalformedFrame("a response that nobody asked for")
-            asked = self.asked.popleft()
+            asked = self.asked[0]
             answer = _read(asked, frame)
+            self.asked.popleft()
             if not asked.answer.done():  # who asked may have been cancelled
                 asked.answer.set_result(answer)
 

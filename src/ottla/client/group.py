@@ -1,8 +1,8 @@
 """A member of a consumer group, by the classic protocol: join, be given partitions, commit, leave.
 
 The member that the coordinator makes leader divides the partitions, by range as Kafka's consumer does by
-default. While it is a member a task heartbeats; when that finds out that the group rebalances, `must_rejoin`
-is set and whoever consumes is to commit and `join` again.
+default. While it is a member a task heartbeats; when that finds out that the group rebalances,
+`must_rejoin` is true and whoever consumes is to commit and `join` again.
 """
 
 from __future__ import annotations
@@ -68,7 +68,8 @@ class GroupMember:
         self.cluster, self.group_id, self.topics = cluster, group_id, sorted(set(topics))
         self.member_id = ""
         self.generation_id = -1
-        self.must_rejoin = True
+        self.rebalancing = asyncio.Event()
+        self.rebalancing.set()
         self._tasks = asyncio.TaskGroup()
         self._heartbeats: asyncio.Task[None] | None = None
 
@@ -85,11 +86,15 @@ class GroupMember:
         finally:
             await self._tasks.__aexit__(None, None, None)
 
+    @property
+    def must_rejoin(self) -> bool:
+        return self.rebalancing.is_set()
+
     async def join(self) -> list[TopicPartition]:
         """Take part in a rebalance; answers the partitions that are ours until the next."""
         self._stop_heartbeats()
         assigned = await self.cluster.persist(self._join)
-        self.must_rejoin = False
+        self.rebalancing.clear()
         self._heartbeats = self._tasks.create_task(self._beat())
         return assigned
 
@@ -198,10 +203,10 @@ class GroupMember:
                 self._check(answer.error_code)
             except (UnknownMemberId, IllegalGeneration, FencedInstanceId):
                 self.member_id = ""
-                self.must_rejoin = True
+                self.rebalancing.set()
                 return
             except RebalanceInProgress:
-                self.must_rejoin = True  # and go on: the membership lasts until we join again
+                self.rebalancing.set()  # and go on: the membership lasts until we join again
             except (ClientError, KafkaError):
                 continue  # the coordinator is away or moves; the session outlives a few beats
 
