@@ -17,7 +17,8 @@ NONE: Final = "-"
 _ESCAPED: Final = re.compile(r'\\(x[0-9a-fA-F]{2}|[nrt0"\\])')
 _MEANING: Final = {"n": b"\n", "r": b"\r", "t": b"\t", "0": b"\0", '"': b'"', "\\": b"\\"}
 _QUOTED_WORD: Final = re.compile(r'"(?:[^"\\]|\\.)*"')
-_SPECIAL: Final = re.compile(r'[\\"\x00-\x1f\x7f\u0080-\u009f\u2028\u2029]')
+_SPECIAL: Final = re.compile(r'[\\"\x00-\x1f\x7f\u0080-\u009f\u2028\u2029\udc80-\udcff]')
+_SPACE: Final = re.compile(r"\s")
 _NAMES: Final = {"\n": r"\n", "\r": r"\r", "\t": r"\t", '"': r"\"", "\\": r"\\"}
 
 
@@ -76,13 +77,9 @@ def quoted(data: bytes | None, *, spaces: bool = False) -> str:
         return NONE
     text = data.decode("utf-8", "surrogateescape")
     plain = text and text != NONE and text == text.strip() and not _SPECIAL.search(text)
-    if plain and (spaces or not re.search(r"\s", text)) and not _has_surrogate(text):
+    if plain and (spaces or not _SPACE.search(text)):
         return text
     return '"' + "".join(map(_escaped, text)) + '"'
-
-
-def _has_surrogate(text: str) -> bool:
-    return any("\udc80" <= character <= "\udcff" for character in text)
 
 
 def _escaped(character: str) -> str:

@@ -3,10 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Final
 
 from ottla.core.files import Buffer
 from ottla.protocol.batch import Record, iter_batches, read_records
 from ottla.protocol.messages.fetch import AbortedTransaction
+
+# What is read on the loop, between two turns of others. More than that goes to a thread.
+QUICK_BYTES: Final = 16 << 10
+QUICK_RECORDS: Final = 500
+
+
+def is_quickly_read(batches: Buffer) -> bool:
+    """Whether there is little to unpack. A few bytes may be very many records, if they are compressed."""
+    return (
+        len(batches) <= QUICK_BYTES
+        and sum(header.record_count for header, _ in iter_batches(batches)) <= QUICK_RECORDS
+    )
 
 
 def visible_records(batches: Buffer, aborted: Iterable[AbortedTransaction], offset: int) -> Iterator[Record]:

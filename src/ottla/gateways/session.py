@@ -6,16 +6,17 @@ goes wrong is raised as a `KafkaError`, for the door to say in its own words.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from ottla.client.partitioner import RoundRobin, partition_of_key
 from ottla.core.types import INTERNAL_TOPICS
-from ottla.gateways.reading import offset_after, visible_records
+from ottla.gateways.reading import is_quickly_read, offset_after, visible_records
 from ottla.protocol.batch import Record, write_batch
 from ottla.protocol.errors import InvalidPartitions, UnknownTopicOrPartition, error_class
 from ottla.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
-from ottla.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from ottla.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, PartitionData
 from ottla.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from ottla.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponseTopic
 from ottla.protocol.messages.offset_commit import (
@@ -184,12 +185,9 @@ class Session:
         (answer,) = response.responses[0].partitions
         _raise_for(answer.error_code)
         batches = answer.records or b""
-        records: list[Record] = []
-        for record in visible_records(batches, answer.aborted_transactions or (), offset):
-            if len(records) == max_records:
-                return Read(records, records[-1].offset + 1, answer.last_stable_offset)
-            records.append(record)
-        return Read(records, offset_after(batches, offset), answer.last_stable_offset)
+        if is_quickly_read(batches):
+            return _read(answer, offset, max_records)
+        return await asyncio.to_thread(_read, answer, offset, max_records)
 
     # --- offsets -------------------------------------------------------------------------
 
@@ -249,6 +247,16 @@ class Session:
             if each.committed_offset >= 0:
                 committed[each.partition_index] = each.committed_offset
         return committed
+
+
+def _read(answer: PartitionData, offset: int, max_records: int) -> Read:
+    batches = answer.records or b""
+    records: list[Record] = []
+    for record in visible_records(batches, answer.aborted_transactions or (), offset):
+        if len(records) == max_records:
+            return Read(records, records[-1].offset + 1, answer.last_stable_offset)
+        records.append(record)
+    return Read(records, offset_after(batches, offset), answer.last_stable_offset)
 
 
 def share_of_bytes(partitions: int) -> int:

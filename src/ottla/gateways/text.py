@@ -25,9 +25,13 @@ LINE_MAX: Final = UNREAD_MAX
 # What CONSUME answers at most, unless it is told another number.
 CONSUME_RECORDS: Final = 1000
 CONSUME_RECORDS_MAX: Final = 100_000
-FOLLOW_RECORDS: Final = 1000
+FOLLOW_RECORDS: Final = 10_000
+# Messages written before other connections get their turn.
+SLICE: Final = 200
 # A follower with nothing to read looks up this often, to see whether it is still wanted.
 FOLLOW_WAIT_MS: Final = 5_000
+INT32_MAX: Final = 2**31 - 1
+INT64_MAX: Final = 2**63 - 1
 
 HELP: Final = """\
 PRODUCE <topic> [<key>] <value>            append a message; - for no key; quote what has spaces
@@ -243,16 +247,18 @@ class Conversation:
             return await self._session.offset_at(topic, partition, LATEST)
         if start.startswith("@"):
             return await self._session.offset_at(
-                topic, partition, _number(start[1:], "a time in milliseconds")
+                topic, partition, _number(start[1:], "a time in ms", INT64_MAX)
             )
-        return _number(start, "an offset")
+        return _number(start, "an offset", INT64_MAX)
 
     async def _tell(self, partition: int, records: list[Record]) -> None:
-        for record in records:
+        for count, record in enumerate(records, 1):
             self._say(f"{partition} {record.offset} {quoted(record.key)} {quoted(record.value, spaces=True)}")
-            if self._writer.transport.get_write_buffer_size() > UNREAD_MAX:
+            if count % SLICE == 0:
                 await self._writer.drain()
+                await asyncio.sleep(0)
         await self._writer.drain()
+        await asyncio.sleep(0)
 
     def _refuse(self, error: KafkaError) -> None:
         self._say(f"ERR {error.name} {advice.on(error)}")
@@ -270,7 +276,7 @@ def _words(rest: str, count: int) -> list[str]:
     return words
 
 
-def _number(word: str, what: str) -> int:
-    if not word.isascii() or not word.isdigit() or len(word) > 18:
+def _number(word: str, what: str, most: int = INT32_MAX) -> int:
+    if not word.isascii() or not word.isdigit() or len(word) > 18 or int(word) > most:
         raise InvalidRequest(f"{word[:40]!r} is not {what}: write a number")
     return int(word)

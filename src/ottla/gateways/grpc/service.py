@@ -17,9 +17,9 @@ from ottla.protocol.batch import Record
 from ottla.protocol.errors import InvalidRequest, KafkaError
 
 CONSUME_MESSAGES: Final = 1000
-CONSUME_MESSAGES_MAX: Final = 100_000
+CONSUME_MESSAGES_MAX: Final = 10_000
 CONSUME_WAIT_MS_MAX: Final = 60_000
-STREAM_MESSAGES: Final = 1000
+STREAM_MESSAGES: Final = 10_000
 STREAM_WAIT_MS: Final = 30_000
 # Messages of a stream that are appended and not answered yet.
 PRODUCING_MAX: Final = 256
