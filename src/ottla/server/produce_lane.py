@@ -37,6 +37,8 @@ BEFORE_CLIENT_ID: Final = 8
 TRANSACTIONAL: Final = 0x10
 ATTRIBUTES: Final = 22
 BATCH_HEADER: Final = 61
+# Of the last of the five bytes that a length may have.
+LONGEST_SHIFT: Final = 28
 # Where a version's answer has its numbers, told by values that cannot be there by chance.
 BASE_OFFSET: Final = 0x5EED_0001_5EED_0001
 APPEND_TIME: Final = 0x5EED_0002_5EED_0002
@@ -85,6 +87,8 @@ class ProduceLane:
         if self.version >= FLEXIBLE_SINCE:
             size = shift = 0
             while True:
+                if position >= end or shift > LONGEST_SHIFT:
+                    return None  # not a length; the long way says so
                 byte = buffer[position]
                 position += 1
                 size |= (byte & 0x7F) << shift
@@ -93,6 +97,8 @@ class ProduceLane:
                 shift += 7
             size -= 1
         else:
+            if position + 4 > end:
+                return None
             (size,) = _LENGTH(buffer, position)
             position += 4
         stop = position + size
@@ -174,7 +180,7 @@ def _lane_for(
     node: Node, route: Route, request: ProduceRequest, buffer: bytearray, position: int, end: int
 ) -> ProduceLane | None:
     version = route.version
-    if version < FIRST_VERSION or request.acks == 0 or request.transactional_id is not None:
+    if version < FIRST_VERSION or request.acks not in (-1, 1) or request.transactional_id is not None:
         return None
     if len(request.topic_data) != 1 or len(request.topic_data[0].partition_data) != 1:
         return None

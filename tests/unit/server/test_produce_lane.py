@@ -170,6 +170,40 @@ def test_transactional_batches_and_odd_requests_take_the_long_way(broker: Broker
     assert taken.count(True) == 0
 
 
+def test_acks_that_do_not_exist_are_refused_every_time(broker: Broker) -> None:
+    topic = new_topic(broker, "acks")
+    with Client(broker) as client:
+        for _ in range(3):
+            answer = (
+                client.ask(produce(broker, topic, 0, b"x", acks=2), 9).responses[0].partition_responses[0]
+            )
+            assert answer.error_code == 21
+    assert values(broker, topic, 0) == []
+
+
+@pytest.mark.parametrize("version", [7, 9])
+def test_a_frame_that_ends_where_its_length_should_be_goes_the_long_way(broker: Broker, version: int) -> None:
+    topic = new_topic(broker, f"short-{version}")
+    route = broker._listeners[0].routes.find(0, version)
+    assert route is not None
+    request = produce(broker, topic, 0, b"x")
+    head = headers.request_head(0, version, 1, "lane")
+    frame = bytearray(head + codec.encode(request, version))
+    lanes = ProduceLanes()
+    lanes.learn(
+        broker.node, route, codec.decode(ProduceRequest, version, frame, len(head)), frame, 0, len(frame)
+    )
+    lane = lanes.find(frame, 0, version)
+    assert lane is not None
+    whole = frame[: 8 + len(lane.prefix)]
+    endless = whole + b"\xff" * 1000
+    for short in (whole, whole + b"\xff", endless, endless + b"\x01"):
+        assert lane.append(short, 0, len(short), 1) is None
+    # The bytes of the next frame do not complete this one.
+    assert lane.append(frame, 0, len(whole) - 1, 1) is None
+    assert values(broker, topic, 0) == []
+
+
 def test_a_topic_that_is_deleted_and_made_again_is_not_written_through_an_old_lane(broker: Broker) -> None:
     topic = new_topic(broker, "reborn")
     with Client(broker) as client:
