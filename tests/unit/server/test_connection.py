@@ -320,6 +320,25 @@ def test_a_handler_that_fails_without_a_place_to_say_so_closes_that_connection(b
         restore()
 
 
+def test_a_fetch_that_has_nothing_to_wait_for_is_answered_at_once(broker: Broker) -> None:
+    """With a wait of weeks each of these would run into the time-out of the socket."""
+    weeks = 2**31 - 1
+    with Client(broker) as client:
+        start = client.ask(produce(b"x" * 100), 9).responses[0].partition_responses[0].base_offset
+        nothing = fetch(start, weeks)
+        nothing.topics = []
+        assert client.ask(nothing, 12).responses == []
+        more_than_fits = fetch(start, weeks, min_bytes=1 << 30)
+        more_than_fits.max_bytes = 50
+        assert len(client.ask(more_than_fits, 12).responses[0].partitions[0].records) > 100
+        log = broker.node.replicas.get(TOPIC, 0).log
+        client.ask(ApiVersionsRequest(), 0)
+        log.roll(0)
+        client.ask(produce(b"y"), 9)
+        rest_of_the_segment = client.ask(fetch(start, weeks, min_bytes=1 << 20), 12)
+        assert len(rest_of_the_segment.responses[0].partitions[0].records) > 100
+
+
 def test_a_client_that_goes_away_takes_its_waiting_fetch_along(broker: Broker) -> None:
     with Client(broker) as client:
         end = client.ask(produce(b"x"), 9).responses[0].partition_responses[0].base_offset + 1

@@ -55,7 +55,8 @@ async def fetch(request: FetchRequest, ctx: Context) -> FetchResponse:
         return FetchResponse(error_code=error.code)
     reading = _Reading(request, ctx, wanted)
     answers = reading.read()
-    if not reading.is_satisfied and request.max_wait_ms > 0:
+    # With nothing asked for there is nothing to wait for: this is how a client closes its session.
+    if answers and not reading.is_satisfied and request.max_wait_ms > 0:
         answers = await _wait(reading, request.max_wait_ms)
     for partition, size in reading.sent:
         partition.bytes_out += size
@@ -68,10 +69,10 @@ class _Reading:
     def __init__(self, request: FetchRequest, ctx: Context, wanted: Fetch) -> None:
         self.ctx = ctx
         self.wanted = wanted
-        self.min_bytes = request.min_bytes
         self.read_committed = request.isolation_level == READ_COMMITTED
         self.replica_id = request.replica_state.replica_id if ctx.version >= 15 else request.replica_id
         self.max_bytes = min(request.max_bytes, ctx.node.settings.fetch_max_bytes)
+        self.min_bytes = min(request.min_bytes, self.max_bytes)
         self.bytes = 0
         self.sent: list[tuple[Partition, int]] = []
         self.must_answer = False
@@ -151,6 +152,9 @@ class _Reading:
             end_offset = log.end_offset
         else:
             end_offset = log.last_stable_offset if self.read_committed else log.high_watermark
+        if asked.fetch_offset < log.segments.active.base_offset < end_offset:
+            # One read ends with its segment: waiting brings no more to a reader of an older one.
+            self.must_answer = True
         limit = min(asked.partition_max_bytes, left)
         # The first partition with data may go over the limits, so that a client always gets on (KIP-74).
         first = self.bytes == 0 and version >= 3
