@@ -92,8 +92,8 @@ def _tell_log(made: FileReport, summary: SegmentSummary) -> None:
         made.says.append(f"Compression of the batches: {codecs}.")
     if summary.control_batches or summary.transactional_batches:
         made.says.append(
-            f"Batches of transactions: {summary.transactional_batches}. Control batches: {summary.control_batches}; "
-            "these are markers, which take an offset and which consumers never see."
+            f"Batches of transactions: {summary.transactional_batches}, control batches: "
+            f"{summary.control_batches}. These are markers: they take an offset, and consumers never see them."
         )
     if summary.unwritten:
         made.says.append(f"{in_bytes(summary.unwritten)} at the end are set aside and not written yet.")

@@ -84,7 +84,7 @@ class JsonLinesNode:
     async def run(self, lines: asyncio.StreamReader) -> None:
         """Answer every line until there are no more. What this node can answer alone is answered in order."""
         async with asyncio.TaskGroup() as waiting:
-            while line := await lines.readline():
+            while line := await self._next_line(lines):
                 message = self._parse(line)
                 if message is None:
                     continue
@@ -97,6 +97,13 @@ class JsonLinesNode:
                     waiting.create_task(self._answer(message))
                 else:
                     await self._answer(message)
+
+    async def _next_line(self, lines: asyncio.StreamReader) -> bytes:
+        while True:
+            try:
+                return await lines.readline()
+            except ValueError:
+                self._complain("a line that is longer than a line may be was passed over")
 
     def _parse(self, line: bytes) -> dict[str, Any] | None:
         """A message in an envelope; None, and a word on stderr, for a line that nobody can be answered to."""
