@@ -12,13 +12,12 @@ from typing import Annotated
 
 import typer
 
-from ottla.cli import node
+from ottla.cli import cluster, config, consume, group, log, node, perf, produce, topic, transactions
 
 app = typer.Typer(
     name="ottla",
     help="A Kafka-compatible event streaming platform in Python.",
     no_args_is_help=True,
-    add_completion=False,
     # Plain help and plain errors: rich costs as much to import as the rest of the command line.
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -90,6 +89,15 @@ def serve(
     raise typer.Exit(command.serve(given, log_level.value))
 
 
+app.command(epilog=produce.EPILOG)(produce.produce)
+app.command(epilog=consume.EPILOG)(consume.consume)
+app.add_typer(topic.app)
+app.add_typer(group.app)
+app.add_typer(config.app)
+app.command(epilog=cluster.EPILOG)(cluster.cluster)
+app.add_typer(transactions.app)
+app.add_typer(perf.app)
+app.add_typer(log.app)
 app.command()(node.node)
 
 

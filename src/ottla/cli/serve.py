@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 STOPPED, CANNOT_START, BAD_USAGE = 0, 1, 2
 
+USUAL = ("localhost:9092", "127.0.0.1:9092")
+"""Addresses that the other commands find without being told."""
+
 
 def serve(given: Given, log_level: str) -> int:
     """Run a broker in this process; returns the exit code."""
@@ -96,23 +99,21 @@ class _StopSignals:
             self._waiter.set_result(None)
 
 
-def first_command(bootstrap: str) -> str:
-    """A line to paste into a shell that shows the broker at work."""
-    return (
-        'python -c "from confluent_kafka import Producer; '
-        f"p = Producer({{'bootstrap.servers': '{bootstrap}'}}); "
-        "p.produce('greetings', 'hello'); print(p.flush(10), 'messages left to send')\""
-    )
+def first_commands(bootstrap: str) -> tuple[str, str]:
+    """Two lines to paste into a shell that show the broker at work."""
+    where = "" if bootstrap in USUAL else f" -b {bootstrap}"
+    return f"echo hello | ottla produce greetings{where}", f"ottla consume greetings{where}"
 
 
 def _announce(broker: Broker) -> None:
     bootstrap = broker.bootstrap
+    send, receive = first_commands(bootstrap)
     lines = (
         f"Ottla {__version__}",
         f"  listening on  {bootstrap}",
         f"  data in       {', '.join(str(Path(each).resolve()) for each in broker.data_dirs)}",
-        f"  try           {first_command(bootstrap)}",
-        f"  or            echo hello | kcat -P -b {bootstrap} -t greetings",
+        f"  try           {send}",
+        f"  then          {receive}",
         "  stop with     Ctrl-C",
     )
     print("\n".join(lines), flush=True)

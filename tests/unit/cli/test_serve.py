@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import signal
 import socket
 import subprocess
@@ -65,15 +64,23 @@ def failing(*arguments: str, data: Path) -> tuple[int, str]:
 def test_it_says_where_it_is_and_what_it_suggests_works(tmp_path: Path) -> None:
     with serving(tmp_path / "data") as (process, announced):
         listening = re.search(r"listening on +(\S+)", announced)
-        suggested = re.search(r"try +(python .*)", announced)
-        assert listening and suggested
+        suggested = re.findall(r"(?:try|then) +(.*)", announced)
+        assert listening and len(suggested) == 2
         assert str((tmp_path / "data").resolve()) in announced
 
-        words = shlex.split(suggested[1])
-        tried = subprocess.run(
-            [sys.executable, *words[1:]], capture_output=True, text=True, timeout=60, check=False
-        )
-        assert tried.stdout == "0 messages left to send\n", tried.stderr
+        said = [
+            subprocess.run(
+                re.sub(r"\bottla\b", f"{sys.executable} -m ottla", each),
+                shell=True,
+                env=ENVIRONMENT,
+                capture_output=True,
+                text=True,
+                timeout=60,
+                check=True,
+            ).stdout
+            for each in suggested
+        ]
+        assert said == ["", "hello\n"]
 
         process.send_signal(signal.SIGTERM)
         rest, complaints = process.communicate(timeout=60)
