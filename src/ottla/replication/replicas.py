@@ -71,13 +71,17 @@ class Replicas:
             except OSError as error:
                 partition.directory.fail(error)
                 failed.add(partition)
+            except KafkaStorageError:
+                # It could not be written earlier in the turn, for a reader or a new segment, or is deleted.
+                failed.add(partition)
         return failed
 
     def write_now(self, partition: Partition) -> None:
         """Write one log ahead of the others, for a caller who must know whether it could be written."""
-        if self.dirty and self.dirty[-1] is partition:
-            self.dirty.pop()
         try:
             partition.write()
         except OSError as error:
+            # It stays with the dirty ones: others who appended to it in this turn are to hear of it too.
             raise partition.directory.fail(error) from error
+        if self.dirty and self.dirty[-1] is partition:
+            self.dirty.pop()

@@ -210,15 +210,18 @@ class Connection(asyncio.BufferedProtocol):
     # --- a turn --------------------------------------------------------------------------
 
     def _turn(self, buffer: bytearray, position: int, end: int) -> None:
-        while True:
-            position = self._handle_frames(buffer, position, end)
-            self._answer()
-            if position == end or self._closing:
-                return
-            # Stopped at the start of a frame, or because there was too much to answer, which may be over.
-            if self._is_full() or not _is_whole(buffer, position, end):
-                self._keep(buffer, position, end)
-                return
+        try:
+            while True:
+                position = self._handle_frames(buffer, position, end)
+                self._answer()
+                if position == end or self._closing:
+                    return
+                # Stopped at the start of a frame, or as there was too much to answer, which may be over.
+                if self._is_full() or not _is_whole(buffer, position, end):
+                    self._keep(buffer, position, end)
+                    return
+        except Exception:
+            self._broke()
 
     def _handle_frames(self, buffer: bytearray, position: int, end: int) -> int:
         """Start every whole frame, as far as back-pressure allows. Answers where it stopped."""
@@ -314,11 +317,15 @@ class Connection(asyncio.BufferedProtocol):
         self._unanswered_bytes -= reply.frame_bytes
         if reply.route.carries_records:
             self._fetching = False
+        if self._closing:
+            if not task.cancelled():
+                task.exception()  # nobody is left to be told
+            return
         if task.cancelled():
+            # Not by us: what it waited for was given up, and without its answer no later one could leave.
+            self._refuse(f"{reply.route.name} was given up")
             return
         error = task.exception()
-        if self._closing:
-            return
         if error is None:
             reply.response = task.result()
         elif isinstance(error, Disconnect):
@@ -327,7 +334,10 @@ class Connection(asyncio.BufferedProtocol):
         elif not self._failed(reply, error):
             return
         if self._replies and self._replies[0] is reply:
-            self._answer()
+            try:
+                self._answer()
+            except Exception:
+                self._broke()
             self._resume()
 
     def _answer(self) -> None:
@@ -453,6 +463,13 @@ class Connection(asyncio.BufferedProtocol):
             self._refuse(f"{reply.route.name} failed: {error!r}")
             return False
         return True
+
+    def _broke(self) -> None:
+        """A mistake of ours in the middle of a turn: it costs this client its connection, and others nothing."""
+        logger.exception("connection failed client=%s", self.client_host)
+        # What was appended lies in the buffer, which the next connection overwrites.
+        self._node.replicas.write_pending()
+        self.abort()
 
     def _refuse(self, what: str) -> None:
         logger.info("closing connection client=%s reason=%s", self.client_host, what)

@@ -6,19 +6,28 @@ import asyncio
 import socket
 import struct
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ottla import Broker
 from ottla.protocol import apis, codec, headers
-from ottla.protocol.batch import Record, write_batch
+from ottla.protocol.batch import Record, read_records, write_batch
+from ottla.protocol.errors import KafkaStorageError
 from ottla.protocol.messages.api_versions import ApiVersionsRequest
 from ottla.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
-from ottla.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from ottla.protocol.messages.metadata import MetadataRequest
-from ottla.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from ottla.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
+from ottla.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from ottla.protocol.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
 from ottla.server.connection import UNANSWERED_MAX, WRITE_BUFFER_MAX
+from ottla.storage.files import OsFiles
+from ottla.testing.disk import FaultyFiles
 
 TOPIC = "orders"
 
@@ -318,6 +327,97 @@ def test_a_handler_that_fails_without_a_place_to_say_so_closes_that_connection(b
             assert other.ask(MetadataRequest(topics=[]), 12).brokers
     finally:
         restore()
+
+
+def test_a_handler_whose_wait_is_given_up_closes_the_connection(broker: Broker) -> None:
+    async def given_up(request: Any, ctx: Any) -> Any:
+        future = asyncio.get_running_loop().create_future()
+        future.get_loop().call_soon(future.cancel)
+        await future
+
+    restore = replace_handler(broker, 18, 0, given_up)
+    try:
+        with Client(broker) as client:
+            client.send(frame(ApiVersionsRequest(), 0))
+            assert client.is_closed()
+    finally:
+        restore()
+
+
+@pytest.mark.usefixtures("still_serving")
+@pytest.mark.parametrize("waits", [False, True])
+def test_an_answer_that_cannot_be_encoded_closes_the_connection(broker: Broker, waits: bool) -> None:
+    async def wrong(request: Any, ctx: Any) -> Any:
+        if waits:
+            await asyncio.sleep(0)
+        return object()
+
+    restore = replace_handler(broker, 18, 0, wrong)
+    try:
+        with Client(broker) as client:
+            client.send(frame(ApiVersionsRequest(), 0))
+            assert client.is_closed()
+    finally:
+        restore()
+
+
+@pytest.mark.usefixtures("still_serving")
+def test_a_mistake_in_the_middle_of_a_turn_leaves_the_appends_before_it_whole(broker: Broker) -> None:
+    def broken(buffer: Any, position: int, end: int) -> Any:
+        raise ZeroDivisionError
+
+    route = broker._listeners[0].routes.find(18, 0)
+    assert route is not None
+    log = broker.node.replicas.get(TOPIC, 0).log
+    start = log.end_offset
+    kept, route.read = route.read, broken
+    try:
+        with Client(broker) as client:
+            client.send(frame(produce(b"whole" * 20), 9) + frame(ApiVersionsRequest(), 0))
+            assert client.is_closed()
+    finally:
+        route.read = kept
+    with Client(broker) as other:
+        other.ask(MetadataRequest(topics=[MetadataRequestTopic(name="z" * 200)] * 40), 9)
+        records = other.ask(fetch(start, 0), 11).responses[0].partitions[0].records
+    assert [record.value for record in read_records(records)] == [b"whole" * 20]
+
+
+def test_a_disk_that_fails_within_a_turn_harms_no_other_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The fetch meets the write error first; what was appended to another disk lies in the same buffer."""
+    files = FaultyFiles(OsFiles())
+    monkeypatch.setattr("ottla.runtime.node.OsFiles", lambda: files)
+    directories = f"{tmp_path}/one,{tmp_path}/two"
+    with Broker(properties={"ottla.durability": "kafka", "log.dirs": directories}) as broker:
+        with Client(broker) as client:
+            for name in ("a", "b"):
+                topic = CreatableTopic(name=name, num_partitions=1, replication_factor=1)
+                client.ask(CreateTopicsRequest(topics=[topic], timeout_ms=10_000), 7)
+            homes = {broker.node.replicas.get(name, 0).directory.path: name for name in ("a", "b")}
+            good, bad = (homes[f"{tmp_path}/{name}"] for name in ("one", "two"))
+            files.fail("write", f"*/{bad}-0/*.log")
+            failing = fetch(0, 0)
+            failing.topics[0].topic = bad
+            client.send(
+                frame(produce(b"good" * 100, topic=good), 9, 1)
+                + frame(produce(b"bad", topic=bad), 9, 2)
+                + frame(failing, 11, 3)
+            )
+            errors = []
+            for cls, version in ((ProduceResponse, 9), (ProduceResponse, 9), (FetchResponse, 11)):
+                answer = codec.decode(cls, version, client.reply(), 4 + (version == 9))
+                [topic_answer] = answer.responses
+                [partition] = getattr(topic_answer, "partition_responses", None) or topic_answer.partitions
+                errors.append(partition.error_code)
+            assert errors == [0, KafkaStorageError.code, KafkaStorageError.code]
+        with Client(broker) as other:
+            other.ask(MetadataRequest(topics=[MetadataRequestTopic(name="z" * 200)] * 40), 9)
+            reading = fetch(0, 0)
+            reading.topics[0].topic = good
+            records = other.ask(reading, 11).responses[0].partitions[0].records
+        assert [record.value for record in read_records(records)] == [b"good" * 100]
 
 
 def test_a_fetch_that_has_nothing_to_wait_for_is_answered_at_once(broker: Broker) -> None:
