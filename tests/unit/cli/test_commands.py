@@ -1,0 +1,169 @@
+"""Help, usage and completion of every command. No broker is started here."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+import ottla
+from ottla.cli.given import from_environment
+from ottla.cli.main import app
+
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(ottla.__file__).parents[1])}
+
+
+def every_command(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    for name, each in getattr(command, "commands", {}).items():
+        yield (*path, name), each
+        yield from every_command(each, (*path, name))
+
+
+COMMANDS = dict(every_command(typer.main.get_command(app)))
+ASKING = {path: each for path, each in COMMANDS.items() if any(p.name == "bootstrap" for p in each.params)}
+
+
+@pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
+def test_help_says_what_a_command_is_for(path: tuple[str, ...]) -> None:
+    result = CliRunner().invoke(app, [*path, "--help"])
+
+    assert result.exit_code == 0
+    summary = (COMMANDS[path].help or "").splitlines()[0]
+    assert summary.endswith(".")
+    assert summary in " ".join(result.output.split())
+
+
+@pytest.mark.parametrize("path", ASKING, ids=" ".join)
+def test_a_command_that_asks_a_cluster_has_the_common_options_and_examples(path: tuple[str, ...]) -> None:
+    output = CliRunner().invoke(app, [*path, "--help"]).output
+
+    for option in ("--bootstrap", "OTTLA_BOOTSTRAP", "--json", "--timeout"):
+        assert option in output
+    assert f"  ottla {' '.join(path)}" in output.partition("Examples:")[2]
+
+
+def test_every_command_of_a_cluster_is_there() -> None:
+    named = {" ".join(path) for path in ASKING}
+
+    assert named >= {
+        *(
+            f"topic {n}"
+            for n in (["create", "list", "describe", "alter", "delete", "add-partitions", "delete-records"])
+        ),
+        *(f"group {name}" for name in ("list", "describe", "lag", "reset", "delete")),
+        *(f"config {name}" for name in ("get", "set", "unset")),
+        *(f"perf {name}" for name in ("produce", "consume", "latency")),
+        *("transactions list", "transactions describe", "cluster", "produce", "consume"),
+    }
+
+
+ARGUMENTS = {
+    ("topic", "create"): ["t"],
+    ("topic", "describe"): ["t"],
+    ("topic", "alter"): ["t", "--unset", "retention.ms"],
+    ("topic", "delete"): ["t"],
+    ("topic", "add-partitions"): ["t", "1"],
+    ("topic", "delete-records"): ["t", "--before", "end"],
+    ("group", "describe"): ["g"],
+    ("group", "reset"): ["g", "--from", "end"],
+    ("group", "delete"): ["g"],
+    ("config", "get"): ["topic", "t"],
+    ("config", "set"): ["topic", "t", "retention.ms=1"],
+    ("config", "unset"): ["topic", "t", "retention.ms"],
+    ("transactions", "describe"): ["x"],
+    ("produce",): ["t"],
+    ("consume",): ["t"],
+    ("perf", "produce"): ["t"],
+    ("perf", "consume"): ["t"],
+    ("perf", "latency"): ["t"],
+}
+
+
+@pytest.mark.parametrize("path", ASKING, ids=" ".join)
+def test_without_a_broker_every_command_says_so_in_one_line(path: tuple[str, ...]) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        bootstrap = f"127.0.0.1:{taken.getsockname()[1]}"
+        arguments = [*path, *ARGUMENTS.get(path, []), "--bootstrap", bootstrap]
+        result = CliRunner().invoke(app, arguments, input="line\n")
+
+    assert result.exit_code == 1
+    assert result.stderr == (
+        f"ottla: cannot connect to {bootstrap}: connection refused; "
+        "start a broker with `ottla serve`, or name another with --bootstrap\n"
+    )
+    assert result.stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["consume", "t", "--from", "end", "--offset", "3"], "give one of them"),
+        (["consume", "t", "--group", "g", "--offset", "3"], "the group decides"),
+        (["consume", "t", "-f", "%q"], "--format: there is no %q"),
+        (["consume", "t", "-b", "host:x"], "should look like localhost:9092"),
+        (["produce", "t", "-k", "a", "-K", ":"], "not both"),
+        (["produce", "t", "-H", "novalue"], "--header novalue: it should look like name=value"),
+        (["topic", "create", "t", "-c", "x"], "--config x: it should look like name=value"),
+        (["topic", "alter", "t"], "nothing to change"),
+        (["topic", "delete-records", "t"], "say which records"),
+        (["group", "reset", "g"], "say where to"),
+        (["group", "reset", "g", "--from", "end", "--shift", "1"], "say where to"),
+        (["config", "get", "broker", "one"], "a broker is named by its id"),
+        (["config", "set", "topic", "t", "x"], "it should look like name=value"),
+    ],
+)
+def test_wrong_use_is_one_line_and_2(arguments: list[str], complaint: str) -> None:
+    result = CliRunner().invoke(app, arguments)
+
+    assert result.exit_code == 2
+    assert result.stderr.startswith("ottla: ") and result.stderr.count("\n") == 1
+    assert complaint in result.stderr
+
+
+@pytest.mark.parametrize("arguments", [["topic"], ["topic", "no-such"], ["topic", "create"], ["consume"]])
+def test_what_is_missing_is_told_with_2(arguments: list[str]) -> None:
+    result = CliRunner().invoke(app, arguments)
+
+    assert result.exit_code == 2
+    assert "Usage:" in result.output
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_shells_can_complete_commands(shell: str) -> None:
+    variables = {"_OTTLA_COMPLETE": f"complete_{shell}", "COMP_WORDS": "ottla topic ", "COMP_CWORD": "2"}
+    variables |= {"_TYPER_COMPLETE_ARGS": "ottla topic ", "_TYPER_COMPLETE_FISH_ACTION": "get-args"}
+    code = "import sys; sys.argv[0] = 'ottla'; from ottla.cli.main import app; app(prog_name='ottla')"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**ENVIRONMENT, **variables},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    for name in ("create", "describe", "delete-records"):
+        assert name in done.stdout
+
+
+def test_help_loads_nothing_heavy() -> None:
+    code = (
+        "import sys\nfrom ottla.cli.main import app\n"
+        "try:\n    app(['topic', '--help'])\nexcept SystemExit:\n    pass\n"
+        "loaded = {'rich', 'asyncio', 'ottla.client', 'ottla.protocol', 'ottla.server'} & set(sys.modules)\n"
+        "assert not loaded, loaded"
+    )
+
+    subprocess.run([sys.executable, "-c", code], env=ENVIRONMENT, stdout=subprocess.DEVNULL, check=True)
+
+
+def test_the_variable_of_the_commands_is_no_property_of_a_broker() -> None:
+    assert from_environment({"OTTLA_BOOTSTRAP": "kafka:9092"}) == {}
