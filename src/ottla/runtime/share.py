@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Coroutine, Iterable, Mapping
 from typing import Any, Protocol
 
@@ -34,7 +35,7 @@ from ottla.replication.replicas import Replicas
 from ottla.replication.share_delivery import Limits
 from ottla.replication.share_partition import Acknowledged, SharePartition
 from ottla.replication.share_ranges import Write
-from ottla.replication.share_session import ShareSession, ShareSessions
+from ottla.replication.share_session import ShareSessions
 from ottla.runtime.coordinator import Coordinator
 from ottla.runtime.share_start import start_offset
 from ottla.runtime.share_states import ShareStates, as_client_hears
@@ -109,6 +110,7 @@ class Shares:
         self.states = ShareStates(home.share_state)
         self._shared: dict[SharePartitionKey, Shared] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._ending: Counter[str] = Counter()  # by group, sessions that have ended a moment ago
         self._is_closed = False
         self._settings: dict[str, tuple[BrokerSettings, dict[str, str], GroupSettings]] = {}
 
@@ -229,22 +231,27 @@ class Shares:
     def end_session(self, group_id: str, member_id: str, owner: object | None = None) -> None:
         """A member is done here, or its connection is gone. Others may have what it had."""
         session = self.sessions.end(group_id, member_id, owner)
-        if session is not None and not self._is_closed:
-            self._spawn(self._release(session))
-
-    async def _release(self, session: ShareSession) -> None:
+        if session is None or self._is_closed:
+            return
         stores = []
         for topic_id, index in session.partitions:
-            shared = self._shared.get(SharePartitionKey(session.group_id, topic_id, index))
-            if shared is None or not shared.is_loaded:
-                continue
-            write = shared.machine.release(session.member_id)
-            if write is not None:
-                stores.append(self._spawn(self._store(shared, write)))
+            shared = self._shared.get(SharePartitionKey(group_id, topic_id, index))
+            if shared is not None and shared.is_loaded:
+                write = shared.machine.release(member_id)
+                if write is not None:
+                    stores.append(self._spawn(self._store(shared, write)))
+        self._ending[group_id] += 1
+        self._spawn(self._ended(group_id, stores))
+
+    async def _ended(self, group_id: str, stores: list[asyncio.Task[None]]) -> None:
+        """When the last session has ended, and all that it gave back is stored, nothing need be kept."""
         if stores:
             await asyncio.wait(stores)
-        if not self.sessions.has_members(session.group_id):
-            self.drop_group(session.group_id)
+        self._ending[group_id] -= 1
+        if not self._ending[group_id]:
+            del self._ending[group_id]
+            if not self.sessions.has_members(group_id):
+                self.drop_group(group_id)
 
     async def _store(self, shared: Shared, write: Write) -> None:
         """Have a decision stored and stand, or taken back. Raises what the consumer is told."""

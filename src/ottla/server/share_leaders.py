@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 from ottla.core.ids import Uuid
@@ -23,8 +24,8 @@ class Leaders:
     def endpoints(self) -> list[NodeEndpoint]:
         return list(self._brokers.values())
 
-    def point(self, topic_id: Uuid, data: Any) -> None:
-        """Put the leader into the answer for a partition, if the answer is that it is not us."""
+    def point(self, topic_id: Uuid, data: Any, leader: Callable[..., Any]) -> None:
+        """Put the leader, as the API has it, into the answer for a partition that is not led here."""
         if data.error_code not in _ELSEWHERE:
             return
         node = self._ctx.node
@@ -32,9 +33,7 @@ class Leaders:
         partition = None if topic is None else topic.partitions.get(data.partition_index)
         if partition is None or partition.leader < 0:
             return
-        data.current_leader = type(data.current_leader)(
-            leader_id=partition.leader, leader_epoch=partition.leader_epoch
-        )
+        data.current_leader = leader(leader_id=partition.leader, leader_epoch=partition.leader_epoch)
         broker = node.image.brokers.get(partition.leader)
         if broker is not None and broker.id not in self._brokers:
             host, port = node.broker_endpoint(broker, self._ctx.connection)

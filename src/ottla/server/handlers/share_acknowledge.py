@@ -5,6 +5,7 @@ from __future__ import annotations
 from ottla.core.ids import Uuid
 from ottla.protocol.errors import KafkaError
 from ottla.protocol.messages.share_acknowledge import (
+    LeaderIdAndEpoch,
     NodeEndpoint,
     PartitionData,
     ShareAcknowledgeRequest,
@@ -45,7 +46,7 @@ async def share_acknowledge(request: ShareAcknowledgeRequest, ctx: Context) -> S
         data = PartitionData(partition_index=index)
         if failure is not None:
             data.error_code, data.error_message = failure.code, str(failure)
-            leaders.point(topic_id, data)
+            leaders.point(topic_id, data, LeaderIdAndEpoch)
         topic = topics.setdefault(topic_id, ShareAcknowledgeTopicResponse(topic_id=topic_id, partitions=[]))
         topic.partitions.append(data)
     return ShareAcknowledgeResponse(

@@ -13,6 +13,7 @@ from ottla.core.share import SharePartitionKey
 from ottla.protocol.errors import InvalidRequest, KafkaError, ShareSessionLimitReached
 from ottla.protocol.messages.share_fetch import (
     AcquiredRecords,
+    LeaderIdAndEpoch,
     PartitionData,
     ShareFetchableTopicResponse,
     ShareFetchRequest,
@@ -138,7 +139,7 @@ def _response(ctx: Context, group_id: str, fetched: Results, acknowledged: Error
     leaders = Leaders(ctx)
     topics: dict[Uuid, ShareFetchableTopicResponse] = {}
     for (topic_id, _), data in partitions.items():
-        leaders.point(topic_id, data)
+        leaders.point(topic_id, data, LeaderIdAndEpoch)
         topic = topics.setdefault(topic_id, ShareFetchableTopicResponse(topic_id=topic_id, partitions=[]))
         topic.partitions.append(data)
     response.responses = list(topics.values())
