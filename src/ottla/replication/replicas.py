@@ -43,6 +43,10 @@ class Replicas:
             raise KafkaStorageError
         return found
 
+    def of_topic(self, topic: str, topic_id: Uuid) -> list[Partition]:
+        """The replicas of one topic, and not of another that has had its name."""
+        return [each for each in self._topics.get(topic, {}).values() if each.topic_id == topic_id]
+
     def add(self, name: TopicPartition, topic_id: Uuid, log: Log, directory: LogDirectory) -> Partition:
         made = Partition(name, topic_id, log, directory, self.node_id, self.dirty)
         self._topics.setdefault(name.topic, {})[name.partition] = made

@@ -13,7 +13,7 @@ import os
 import random
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -236,6 +236,11 @@ class Node:
 
     def _changed(self, image: Image, delta: Delta) -> None:
         """The metadata log has moved on."""
+        # At once, since a topic of the same name may be there already: what is written to the old one now
+        # would be acknowledged and then deleted.
+        for topic_id, name in delta.deleted_topics.items():
+            for partition in self.replicas.of_topic(name, topic_id):
+                partition.stop_leading(NO_LEADER, partition.leader_epoch, partition.partition_epoch)
         self._deltas.append(delta)
         if self._applying is None or self._applying.done():
             self._applying = asyncio.get_running_loop().create_task(self._apply_deltas())
@@ -260,6 +265,9 @@ class Node:
                 self._apply_partition(topic, number, state)
             if count % SLICE == 0:
                 await asyncio.sleep(0)
+                known = self.image.topics.get(topic.name)
+                if known is None or known.id != topic.id:
+                    return  # deleted meanwhile, which the next deltas tell
 
     def _apply_partition(self, topic: Topic, number: int, state: PartitionState) -> None:
         name = TopicPartition(topic.name, number)
@@ -278,7 +286,10 @@ class Node:
             return
         partition.isr.reset(state.replicas, state.isr, self.topic_settings(topic.name).min_insync_replicas)
         if state.leader == self.node_id:
-            partition.become_leader(state.leader_epoch, state.partition_epoch)
+            try:
+                partition.become_leader(state.leader_epoch, state.partition_epoch)
+            except OSError as error:  # the new epoch could not be noted
+                partition.directory.fail(error)
         elif state.leader_epoch != partition.leader_epoch or partition.leader != state.leader:
             partition.stop_leading(state.leader, state.leader_epoch, state.partition_epoch)
         self.coordinators.follow(partition)
@@ -303,7 +314,7 @@ class Node:
         return self.replicas.add(name, topic.id, log, directory)
 
     def _remove_topic(self, name: str, topic_id: Uuid) -> None:
-        for partition in [p for p in self.replicas if p.topic_id == topic_id]:
+        for partition in self.replicas.of_topic(name, topic_id):
             self._remove(partition.partition)
         self._topic_settings.pop(name, None)
 
@@ -313,7 +324,8 @@ class Node:
             gone.stop_leading(NO_LEADER, gone.leader_epoch, gone.partition_epoch)
             self.coordinators.follow(gone)
             if gone.directory.error is None:
-                gone.directory.delete_log(name)
+                with suppress(KafkaStorageError):  # then the directory is offline, and has said so
+                    gone.directory.delete_log(name)
 
     # --- settings ------------------------------------------------------------------------
 

@@ -465,7 +465,7 @@ class Connection(asyncio.BufferedProtocol):
         return True
 
     def _broke(self) -> None:
-        """A mistake of ours in the middle of a turn: it costs this client its connection, and others nothing."""
+        """A mistake of ours in the middle of a turn: it costs this client its connection, others nothing."""
         logger.exception("connection failed client=%s", self.client_host)
         # What was appended lies in the buffer, which the next connection overwrites.
         self._node.replicas.write_pending()
