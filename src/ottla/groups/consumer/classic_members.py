@@ -22,6 +22,7 @@ from ottla.groups.consumer.group import ConsumerGroup
 from ottla.groups.consumer.heartbeat import take_place
 from ottla.groups.consumer.member import Member, State
 from ottla.groups.consumer.progress import Progress
+from ottla.groups.consumer.subscriptions import metadata_hash
 from ottla.protocol.errors import (
     GroupMaxSizeReached,
     IllegalGeneration,
@@ -196,12 +197,16 @@ def heartbeat(group: ConsumerGroup, request: HeartbeatRequest, now: Now) -> Outc
 
 
 def _is_behind(group: ConsumerGroup, member: Member) -> bool:
-    """Whether there is a newer target for the member.
+    """Whether there is a newer target for the member, or should be.
 
-    When all members speak the classic protocol, a heartbeat of theirs has to lead to the next target.
+    As long as there are members of the consumer protocol, their heartbeats see to that. Without any, a
+    classic member has to join for it.
     """
-    everybody_is_classic = group.classic_count == len(group.members)
-    return member.epoch < (group.epoch if everybody_is_classic else group.assignment_epoch)
+    if group.classic_count < len(group.members):
+        return member.epoch < group.assignment_epoch
+    if group.is_stale:
+        group.is_stale = metadata_hash(group.subscribed, group.machine.topics) != group.metadata_hash
+    return group.is_stale or member.epoch < group.epoch
 
 
 def leave_group(group: ConsumerGroup, request: LeaveGroupRequest, now: Now) -> Outcome:

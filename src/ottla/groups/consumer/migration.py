@@ -26,7 +26,6 @@ from ottla.groups.consumer.embedded import (
 )
 from ottla.groups.consumer.group import ConsumerGroup
 from ottla.groups.consumer.member import Member
-from ottla.groups.consumer.subscriptions import metadata_hash
 from ottla.groups.consumer.timeouts import is_running
 from ottla.protocol.errors import GroupIdNotFound, RebalanceInProgress
 from ottla.protocol.messages.join_group import JoinGroupResponse
@@ -79,7 +78,11 @@ def _refused(classic: ClassicGroup, why: str) -> GroupIdNotFound:
 
 
 def _fill(group: ConsumerGroup, classic: ClassicGroup) -> None:
-    """Everybody keeps what the last generation gave them. A rebalance that was under way starts over."""
+    """Everybody keeps what the last generation gave them. A rebalance that was under way starts over.
+
+    The hash of the topics is left at 0: the leader may not have assigned all there is, so the first target
+    has to be made whoever it is that joins.
+    """
     topics = group.machine.topics
     group.epoch = group.assignment_epoch = max(classic.generation, group.epoch)
     try:
@@ -117,7 +120,6 @@ def _fill(group: ConsumerGroup, classic: ClassicGroup) -> None:
             group.classic_protocols.update(protocols)
     except MalformedFrame:
         raise _refused(classic, "the embedded consumer protocol is malformed") from None
-    group.metadata_hash = metadata_hash(group.subscribed, topics)
 
 
 def _records_of(group: ConsumerGroup) -> list[LogRecord]:
