@@ -40,6 +40,7 @@ from ottla.runtime.housekeeping import Housekeeping
 from ottla.runtime.lifecycle import Lifecycle
 from ottla.runtime.producer_ids import ProducerIds
 from ottla.runtime.quorum import Quorum
+from ottla.runtime.threads import to_the_end
 from ottla.storage.files import OsFiles
 from ottla.storage.log_directory import LogDirectory, open_log_directories
 
@@ -128,7 +129,7 @@ class Node:
         self._parts.push_async_callback(self.quorum.close)
         self.image = self.quorum.image
         self._configure()
-        await asyncio.to_thread(self._load_logs)
+        await to_the_end(self._load_logs)
         self.producer_ids = ProducerIds(self.quorum, self.node_id, lambda: self.broker_epoch)
         self._parts.callback(self.producer_ids.close)
         self._parts.push_async_callback(self.coordinators.close)
@@ -195,7 +196,7 @@ class Node:
         await self._parts.aclose()
 
     async def _close_directory(self, directory: LogDirectory) -> None:
-        await asyncio.to_thread(directory.close, self.broker_epoch)
+        await to_the_end(directory.close, self.broker_epoch)
 
     # --- what handlers ask ---------------------------------------------------------------
 

@@ -52,6 +52,7 @@ from ottla.runtime.metadata_log import (
     path_in,
 )
 from ottla.runtime.snapshotter import Snapshotter
+from ottla.runtime.threads import to_the_end
 from ottla.storage.files import write_atomically
 from ottla.storage.log import Origin
 from ottla.storage.log_directory import LogDirectory, new_uuid, open_log_directories
@@ -139,7 +140,7 @@ class Quorum:
         directory, flusher = _metadata_directory(home)
         node = VoterKey(home.node_id, directory.id)
         now_ms = home.clock.wall_ms()
-        store = await asyncio.to_thread(_load, home, directory, node, now_ms)
+        store = await to_the_end(_load, home, directory, node, now_ms)
         quorum = cls(home, directory, flusher, store)
         await quorum._lead(node)
         return quorum

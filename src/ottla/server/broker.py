@@ -45,8 +45,9 @@ class Broker:
     """One broker of a cluster; by default a cluster of its own.
 
     `properties` are Kafka's (`server.properties`); `data_dir`, `host` and `port` are short for `log.dirs` and
-    `listeners`. Without a data directory the broker lives in a temporary one that goes with it. `intercept` may
-    stand between requests and their handlers, which is how `ottla.testing` makes a broker misbehave on purpose.
+    `listeners`. Without a data directory the broker lives in a temporary one that goes with it. `intercept`
+    may stand between requests and their handlers, which is how `ottla.testing` makes a broker misbehave on
+    purpose.
     """
 
     def __init__(
@@ -122,11 +123,14 @@ class Broker:
             await self._doors.close()
             self._doors = None
         node, self._node = self._node, None
-        if node is not None:
-            await node.stop()
-        if self._temporary is not None:
-            self._temporary.cleanup()
-            self._temporary = None
+        try:
+            if node is not None:
+                await node.stop()
+        finally:
+            if self._temporary is not None:
+                self._temporary.cleanup()
+                self._temporary = None
+                del self._properties["log.dirs"]  # the next start makes another
 
     async def __aenter__(self) -> Self:
         await self.start()

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import socket
+import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -13,6 +16,7 @@ from ottla import Broker
 from ottla.config.settings import ConfigError
 from ottla.server.broker import StartupError
 from ottla.storage.lock import DirectoryInUse
+from ottla.storage.log_directory import LogDirectory
 
 
 def write(bootstrap: str, value: bytes) -> None:
@@ -52,6 +56,62 @@ def test_without_a_directory_the_data_goes_with_the_broker() -> None:
         (directory,) = broker.data_dirs
         assert Path(directory).exists()
     assert not Path(directory).exists()
+
+
+def test_a_broker_that_is_started_again_leaves_nothing_behind_either() -> None:
+    broker = Broker()
+    for _ in range(2):
+        with broker:
+            write(broker.bootstrap, b"gone soon")
+            (directory,) = broker.data_dirs
+        assert not Path(directory).exists()
+
+
+def test_starting_and_stopping_leaks_neither_threads_nor_files_nor_tasks() -> None:
+    def open_files() -> int:
+        gc.collect()
+        return len(list(Path("/proc/self/fd").iterdir()))
+
+    async def story() -> None:
+        counts = []
+        for _ in range(4):
+            async with Broker():
+                pass
+            counts.append((open_files(), len(asyncio.all_tasks())))
+        # The first start also opens what the process keeps.
+        assert counts[-1] == counts[1]
+
+    threads = threading.active_count()
+    asyncio.run(story())
+    assert threading.active_count() == threads
+
+
+def test_a_start_that_is_cancelled_keeps_the_directory_while_its_logs_are_repaired(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loading, go_on = threading.Event(), threading.Event()
+    load = LogDirectory.load
+
+    def slow(self: LogDirectory, *args: Any) -> None:
+        loading.set()
+        assert go_on.wait(30)
+        load(self, *args)
+
+    async def story() -> None:
+        with monkeypatch.context() as patch:
+            patch.setattr(LogDirectory, "load", slow)
+            starting = asyncio.ensure_future(Broker(data_dir=tmp_path).start())
+            assert await asyncio.to_thread(loading.wait, 30)
+        starting.cancel()
+        with pytest.raises(DirectoryInUse):
+            await Broker(data_dir=tmp_path).start()
+        go_on.set()
+        with pytest.raises(asyncio.CancelledError):
+            await starting
+        async with Broker(data_dir=tmp_path):
+            pass
+
+    asyncio.run(story())
 
 
 def test_two_brokers_live_side_by_side() -> None:
