@@ -483,6 +483,13 @@ class Connection(asyncio.BufferedProtocol):
             self._closing = True
             self._transport.close()
 
+    def expire(self) -> None:
+        """Close for being idle. Who was closed before and has not taken the last answers since is cut off."""
+        if self._closing:
+            self.abort()
+        else:
+            self.close()
+
     def abort(self) -> None:
         self._closing = True
         self._transport.abort()

@@ -120,7 +120,7 @@ class Listener:
         if idle_max > 0:
             before = self.loop.time() - idle_max
             for connection in [c for c in self._connections if c.last_active < before]:
-                connection.close()
+                connection.expire()
         pause = min(max(idle_max / IDLE_CHECKS, 0.05), 60) if idle_max > 0 else 60
         self._idle_timer = self.loop.call_later(pause, self._watch_idle)
 

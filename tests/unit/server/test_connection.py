@@ -453,6 +453,28 @@ def test_a_client_that_goes_away_takes_its_waiting_fetch_along(broker: Broker) -
         assert not partition._waiters
 
 
+def test_an_idle_client_that_does_not_read_its_answers_is_cut_off() -> None:
+    def ask_and_never_read(deaf: Client) -> None:
+        topic = CreatableTopic(name=TOPIC, num_partitions=1, replication_factor=1)
+        deaf.ask(CreateTopicsRequest(topics=[topic], timeout_ms=10_000), 7)
+        for _ in range(10):
+            deaf.ask(produce(b"x" * 900_000), 9)
+        deaf.send(frame(fetch(0, 0), 11))
+
+    async def story() -> None:
+        properties = {"ottla.durability": "kafka", "connections.max.idle.ms": "500"}
+        async with Broker(properties=properties) as broker:
+            with Client(broker, receive_buffer=4096) as deaf:
+                await asyncio.to_thread(ask_and_never_read, deaf)
+                [connection] = broker._listeners[0]._connections
+                gone = asyncio.get_running_loop().create_future()
+                connection.endings[gone] = lambda: gone.set_result(None)
+                async with asyncio.timeout(30):
+                    await gone
+
+    asyncio.run(story())
+
+
 def test_no_more_connections_are_admitted_than_the_limits_say() -> None:
     with (
         Broker(properties={"max.connections.per.ip": "2"}) as broker,
