@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,6 +18,8 @@ from ottla.client.group import GroupMember
 from ottla.client.offsets import READ_COMMITTED, READ_UNCOMMITTED
 from ottla.core.types import TopicPartition
 from ottla.protocol.errors import IllegalGeneration, RebalanceInProgress, UnknownMemberId
+
+LAST_COMMIT_SECONDS: Final = 5.0
 
 _NO_LONGER_OURS: Final = (RebalanceInProgress, IllegalGeneration, UnknownMemberId)
 
@@ -105,19 +108,29 @@ async def consume_group(cluster: Cluster, group_id: str, reading: Reading, commi
     async with GroupMember(cluster, group_id, reading.topics) as member:
         printed: dict[TopicPartition, int] = {}
         ends: dict[TopicPartition, int] = {}
-        while not reading.is_enough:
-            if member.must_rejoin:
-                assigned = await member.join()
-                ends = await offsets.ends(cluster, assigned, isolation=reading.isolation)
-                consumer.assign(await _where_the_group_is(cluster, group_id, reading, ends))
-                printed = {}
-            if not reading.follow and all(at >= ends[p] for p, at in consumer.positions.items()):
-                return
-            printed |= reading.print(await consumer.poll())
-            if commit:
-                with suppress(*_NO_LONGER_OURS):  # whoever has them now reads these records again
-                    await member.commit(printed)
+        try:
+            while not reading.is_enough:
+                if member.must_rejoin:
+                    assigned = await member.join()
+                    ends = await offsets.ends(cluster, assigned, isolation=reading.isolation)
+                    consumer.assign(await _where_the_group_is(cluster, group_id, reading, ends))
+                if not reading.follow and all(at >= ends[p] for p, at in consumer.positions.items()):
+                    return
+                printed = reading.print(await consumer.poll())
+                if commit:
+                    await _commit(member, printed)
                     printed = {}
+        finally:
+            # An interrupt may come between printing and committing.
+            if commit and printed:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(LAST_COMMIT_SECONDS):
+                        await _commit(member, printed)
+
+
+async def _commit(member: GroupMember, printed: dict[TopicPartition, int]) -> None:
+    with suppress(*_NO_LONGER_OURS):  # whoever has them now reads these records again
+        await member.commit(printed)
 
 
 async def _where_the_group_is(

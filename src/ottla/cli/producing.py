@@ -8,6 +8,7 @@ import sys
 import threading
 from collections import deque
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -65,6 +66,8 @@ async def send_everything(cluster: Cluster, sending: Sending) -> None:
                 sending.topic, value, key=key, headers=sending.headers, partition=sending.partition
             )
             count += 1
+            if producer.has_failed:
+                break
             if sending.tell:
                 untold.append(delivery)
                 if len(untold) >= _UNTOLD:
@@ -119,11 +122,14 @@ async def _stdin() -> AsyncIterator[bytes]:
     chunks: asyncio.Queue[bytes] = asyncio.Queue(maxsize=8)
 
     def read() -> None:
-        while True:
-            chunk = os.read(fd, _CHUNK)
-            asyncio.run_coroutine_threadsafe(chunks.put(chunk), loop).result()
-            if not chunk:
-                return
+        chunk = b"first"
+        while chunk:
+            try:
+                chunk = os.read(fd, _CHUNK)
+            except OSError:
+                chunk = b""
+            with suppress(RuntimeError):  # the loop is gone, and with it whoever wanted this
+                asyncio.run_coroutine_threadsafe(chunks.put(chunk), loop).result()
 
     # A daemon: when we are interrupted, nobody waits for the next line to be typed.
     threading.Thread(target=read, name="stdin", daemon=True).start()

@@ -24,7 +24,9 @@ DONE, FAILED, BAD_USAGE, INTERRUPTED = 0, 1, 2, 130
 
 # What to do next, by the error's name in Kafka.
 _NEXT = {
-    "UNKNOWN_TOPIC_OR_PARTITION": "`ottla topic list` shows the topics there are",
+    "UNKNOWN_TOPIC_OR_PARTITION": (
+        "`ottla topic list` shows the topics there are, `ottla topic create` makes one"
+    ),
     "TOPIC_ALREADY_EXISTS": "delete it first, or add --if-not-exists",
     "INVALID_REPLICATION_FACTOR": "`ottla cluster` shows how many brokers there are",
     "GROUP_ID_NOT_FOUND": "`ottla group list` shows the groups there are",

@@ -123,6 +123,11 @@ class Producer:
             timestamp_ms = time.time_ns() // 1_000_000
         return await lane.add(Record(0, timestamp_ms, key, value, list(headers)))
 
+    @property
+    def has_failed(self) -> bool:
+        """Whether `flush` would raise: it may be of no use to send more."""
+        return any(lane.has_failed for lane in self._lanes.values())
+
     async def flush(self) -> None:
         """Wait until everything sent so far is there; raises the first error among it."""
         for lane in list(self._lanes.values()):
@@ -202,6 +207,10 @@ class _Lane:
             batch.bytes += len(name) + len(value or b"")
         self._work.set()
         return Delivery(batch, len(batch.records) - 1, self.partition.partition)
+
+    @property
+    def has_failed(self) -> bool:
+        return self._failed is not None
 
     async def flush(self) -> None:
         last = self._waiting[-1] if self._waiting else self._sending

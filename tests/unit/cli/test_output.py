@@ -90,7 +90,8 @@ def test_errors_are_one_line_with_what_to_do() -> None:
     )
     assert explain(nobody, "kafka:9092") == f"{nobody}; name another with --bootstrap"
     assert explain(UnknownTopicOrPartition("topic x: not here.")) == (
-        "topic x: not here (UNKNOWN_TOPIC_OR_PARTITION); `ottla topic list` shows the topics there are"
+        "topic x: not here (UNKNOWN_TOPIC_OR_PARTITION); `ottla topic list` shows the topics there are, "
+        "`ottla topic create` makes one"
     )
     assert explain(InvalidConfig("topic x: no")) == "topic x: no (INVALID_CONFIG)"
     assert explain(NoAnswer("nothing came")) == "nothing came"
