@@ -11,6 +11,7 @@ from ottla.core.ids import Uuid
 from ottla.core.outcome import Now, Outcome
 from ottla.groups.assignors.subscribers import Assignment, Subscriber
 from ottla.groups.consumer.group import FIRST_EPOCH
+from ottla.groups.consumer.heartbeat import WAITING_INTERVAL_MS
 from ottla.groups.consumer.member import JOINING, LEFT
 from ottla.groups.consumer.subscriptions import metadata_hash, topic_ids
 from ottla.groups.consumer.target import may_assign
@@ -98,10 +99,11 @@ def heartbeat(
     step.assign()
     step.reconcile()
     member = step.member
+    interval_ms = machine.group_settings(group.group_id).share_heartbeat_interval_ms
+    if initialize is not None or step.is_assignment_due:
+        interval_ms = min(interval_ms, WAITING_INTERVAL_MS)
     response = ShareGroupHeartbeatResponse(
-        member_id=member.member_id,
-        member_epoch=member.epoch,
-        heartbeat_interval_ms=machine.group_settings(group.group_id).share_heartbeat_interval_ms,
+        member_id=member.member_id, member_epoch=member.epoch, heartbeat_interval_ms=interval_ms
     )
     is_full = request.member_epoch == JOINING or request.subscribed_topic_names is not None
     if is_full or member.assigned != before.assigned:
@@ -178,6 +180,11 @@ class _Step:
         self._target_epoch = group.assignment_epoch
         self._target = group.target_of(member.member_id)
         self._is_bumped = False
+
+    @property
+    def is_assignment_due(self) -> bool:
+        """Whether the group has moved on, and the last assignment is not long enough ago for another."""
+        return self._target_epoch < self._epoch
 
     def join(self) -> None:
         """Write what is new of the member, and a new group epoch if that changes what is to be read."""

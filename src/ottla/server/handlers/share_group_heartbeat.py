@@ -2,7 +2,8 @@
 
 Departs from Kafka when the first member joins: its partitions have to be initialized before they can be
 assigned. Kafka answers without any, and the member hears of them with its next heartbeat, five seconds later.
-This waits for the initialization, which is short, and answers with the assignment.
+This waits for the initialization, which is short, and answers with the assignment. Later, a member that has
+to wait for partitions is asked to come back after a second, as in consumer groups.
 """
 
 from __future__ import annotations

@@ -174,6 +174,7 @@ def test_assignments_are_some_time_apart(groups: Groups) -> None:
     groups.join("m", "a")
     second = groups.join("n", "a")
     assert (second.member_epoch, groups.assigned(second)) == (2, {})
+    assert second.heartbeat_interval_ms == 1_000
     groups.tick()
     response = groups.beat("n", 2)
     assert (response.member_epoch, groups.assigned(response)) == (3, {"a": [1]})
