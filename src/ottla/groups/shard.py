@@ -52,6 +52,7 @@ from ottla.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 
 # The most tombstones that one sweep writes at a time: they have to fit into one batch.
 SLICE: Final = 1_000
+NO_OVERRIDES: Final[dict[str, str]] = {}
 
 Apply = Callable[["GroupMachine", Any, Any, Applied], None]
 
@@ -88,15 +89,25 @@ class GroupMachine:
         self.topics = topics
         self.new_id = new_id
         self._group_overrides = group_overrides
+        self._group_settings: dict[str, tuple[BrokerSettings, dict[str, str], GroupSettings]] = {}
         self.groups: dict[str, Group] = {}
         self.offsets = Offsets()
         self.timers = Timers()
         self.timeouts = Timeouts(self.timers)
 
     def group_settings(self, group_id: str) -> GroupSettings:
-        """The settings of a consumer or share group: its own over the broker's."""
-        overrides = {} if self._group_overrides is None else self._group_overrides(group_id)
-        return group_settings(overrides, self.settings())
+        """The settings of a consumer or share group: its own over the broker's.
+
+        Every heartbeat asks for them, so they are kept until one of the two is another.
+        """
+        broker = self.settings()
+        overrides = NO_OVERRIDES if self._group_overrides is None else self._group_overrides(group_id)
+        kept = self._group_settings.get(group_id)
+        if kept is not None and kept[0] is broker and kept[1] == overrides:
+            return kept[2]
+        found = group_settings(overrides, broker)
+        self._group_settings[group_id] = broker, dict(overrides), found
+        return found
 
     # The classic protocol
 
@@ -224,6 +235,7 @@ class GroupMachine:
         """A group's tombstone was written."""
         if self.groups.get(group.group_id) is group:
             del self.groups[group.group_id]
+            self._group_settings.pop(group.group_id, None)
 
     # The shell's verbs
 

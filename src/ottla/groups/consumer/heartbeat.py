@@ -60,11 +60,10 @@ def check_request(request: ConsumerGroupHeartbeatRequest, version: int, settings
         _require(request.instance_id is not None, "InstanceId can't be null.")
     else:
         _require(epoch >= LEFT, "MemberEpoch is invalid.")
-    offered = assignors(settings)
-    if request.server_assignor is not None and request.server_assignor not in offered:
+    if request.server_assignor is not None and request.server_assignor not in assignors(settings):
         raise UnsupportedAssignor(
             f"ServerAssignor {request.server_assignor} is not supported. "
-            f"Supported assignors: {', '.join(offered)}."
+            f"Supported assignors: {', '.join(assignors(settings))}."
         )
 
 
