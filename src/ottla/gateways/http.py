@@ -86,6 +86,8 @@ async def _request(visit: Visit, protocol: h11.Connection) -> h11.Request | None
             protocol.receive_data(await visit.reader.read(READ_BYTES))
         elif isinstance(event, h11.Request):
             request = event
+            if sum(len(name) + len(value) for name, value in event.headers) + len(event.target) > HEADERS_MAX:
+                raise Refused(431, f"Headers have at most {HEADERS_MAX} bytes")
         elif isinstance(event, h11.Data):
             size += len(event.data)
             if size > BODY_MAX:

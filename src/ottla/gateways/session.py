@@ -14,7 +14,12 @@ from ottla.client.partitioner import RoundRobin, partition_of_key
 from ottla.core.types import INTERNAL_TOPICS
 from ottla.gateways.reading import is_quickly_read, offset_after, visible_records
 from ottla.protocol.batch import Record, write_batch
-from ottla.protocol.errors import InvalidPartitions, UnknownTopicOrPartition, error_class
+from ottla.protocol.errors import (
+    InvalidGroupId,
+    InvalidPartitions,
+    UnknownTopicOrPartition,
+    error_class,
+)
 from ottla.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from ottla.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, PartitionData
 from ottla.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
@@ -220,6 +225,8 @@ class Session:
 
     async def commit(self, group: str, topic: str, offsets: Mapping[int, int]) -> None:
         """Store the positions of a group without members, as `kafka-consumer-groups --reset-offsets` does."""
+        if not group:
+            raise InvalidGroupId("a group has a name: say which one")
         if not offsets:
             raise InvalidPartitions("name at least one partition and its offset")
         asked = [

@@ -12,7 +12,7 @@ import grpc
 from ottla.gateways import advice
 from ottla.gateways.grpc import messages
 from ottla.gateways.grpc.status import status_of
-from ottla.gateways.session import EARLIEST, LATEST, Session, share_of_bytes
+from ottla.gateways.session import EARLIEST, LATEST, READ_BYTES_MAX, Session, share_of_bytes
 from ottla.protocol.batch import Record
 from ottla.protocol.errors import InvalidRequest, KafkaError
 
@@ -133,18 +133,27 @@ class Service:
     async def consume(self, session: Session, request: Any) -> Any:
         if not 0 <= request.max_messages <= CONSUME_MESSAGES_MAX:
             raise InvalidRequest(f"max_messages is out of range: it goes up to {CONSUME_MESSAGES_MAX}")
-        read = await session.read(
-            request.topic,
-            request.partition,
-            request.offset,
-            max_records=request.max_messages or CONSUME_MESSAGES,
-            wait_ms=min(max(request.wait_ms, 0), CONSUME_WAIT_MS_MAX),
-        )
-        return messages.ConsumeResponse(
-            messages=[_message(request.partition, record) for record in read.records],
-            next_offset=read.next_offset,
-            end_offset=read.end_offset,
-        )
+        left = request.max_messages or CONSUME_MESSAGES
+        wait_ms = min(max(request.wait_ms, 0), CONSUME_WAIT_MS_MAX)
+        answer = messages.ConsumeResponse(next_offset=request.offset)
+        # A read ends where a segment does, so there may be more to have at once.
+        while left and answer.ByteSize() < READ_BYTES_MAX:
+            before = answer.next_offset
+            read = await session.read(
+                request.topic,
+                request.partition,
+                before,
+                max_records=left,
+                max_bytes=READ_BYTES_MAX - answer.ByteSize(),
+                wait_ms=wait_ms,
+            )
+            answer.messages.extend(_message(request.partition, record) for record in read.records)
+            answer.next_offset, answer.end_offset = read.next_offset, read.end_offset
+            left -= len(read.records)
+            wait_ms = 0
+            if read.next_offset in (before, read.end_offset):
+                break
+        return answer
 
     async def consume_stream(self, session: Session, request: Any) -> AsyncIterator[Any]:
         topic = request.topic
