@@ -161,6 +161,11 @@ class TestBroker:
     # --- what a test asks ----------------------------------------------------------------
 
     @property
+    def pid(self) -> int:
+        assert self._process is not None, "the broker is not running"
+        return self._process.pid
+
+    @property
     def data_dir(self) -> Path:
         """Where its logs are; `ottla log inspect` reads them while it runs."""
         assert self._root is not None, "the broker is not running"
