@@ -190,7 +190,7 @@ class Bookmarks:
             self._put_group(
                 key.group,
                 entry.value,
-                lambda v: f"classic, generation {v.generation}, {len(v.members)} members",
+                lambda v: f"classic, generation {v.generation}, members: {len(v.members)}",
             )
         elif isinstance(key, stored_groups.ConsumerGroupMetadataKey):
             self._put_group(key.group_id, entry.value, lambda v: f"consumer, epoch {v.epoch}")
