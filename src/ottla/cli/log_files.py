@@ -93,7 +93,7 @@ def _tell_log(made: FileReport, summary: SegmentSummary) -> None:
     if summary.control_batches or summary.transactional_batches:
         made.says.append(
             f"Batches of transactions: {summary.transactional_batches}, control batches: "
-            f"{summary.control_batches}. These are markers: they take an offset, and consumers never see them."
+            f"{summary.control_batches}. These are markers: they take an offset, no consumer sees them."
         )
     if summary.unwritten:
         made.says.append(f"{in_bytes(summary.unwritten)} at the end are set aside and not written yet.")

@@ -58,7 +58,7 @@ WHY: Final = {
 }
 
 CHECKPOINTS: Final = {
-    "bootstrap.checkpoint": "With which records the metadata of this cluster began, when the directory was formatted.",
+    "bootstrap.checkpoint": "The records with which the metadata of this cluster began.",
     "recovery-point-offset-checkpoint": (
         "Up to which offset each log is safely on disk. After a crash only what comes later has to be "
         "checked."
