@@ -72,6 +72,7 @@ class Doors:
         self.node = node
         self.listeners = listeners
         self._kept: dict[Any, Any] = {}
+        self._serving: set[asyncio.Task[None]] = set()
         self._parts = AsyncExitStack()
 
     def keep(self, make: Callable[[Doors], T]) -> T:
@@ -85,6 +86,9 @@ class Doors:
         self._parts.push_async_callback(close)
 
     async def close(self) -> None:
+        """After the listeners, whose closing ends every visit."""
+        if self._serving:
+            await asyncio.wait(self._serving)
         await self._parts.aclose()
 
     def open(
@@ -94,7 +98,9 @@ class Doors:
         name = door_for(received[:4])
         if name is None or name not in listener.offered:
             return False
-        Visit(self, name, listener, connection, transport).begin(received)
+        serving = Visit(self, name, listener, connection, transport).begin(received)
+        self._serving.add(serving)
+        serving.add_done_callback(self._serving.discard)
         return True
 
 
@@ -122,7 +128,7 @@ class Visit(asyncio.StreamReaderProtocol):
         self._serving_loop = loop
         self._serving: asyncio.Task[None] | None = None
 
-    def begin(self, received: bytes) -> None:
+    def begin(self, received: bytes) -> asyncio.Task[None]:
         transport = self._client
         # Reading stops for the change: the loop has to look again at what kind of protocol it feeds.
         transport.pause_reading()
@@ -135,6 +141,7 @@ class Visit(asyncio.StreamReaderProtocol):
         transport.resume_reading()
         self.reader.feed_data(received)  # which pauses again if this is more than a door takes at once
         self._serving = self._serving_loop.create_task(self._serve())
+        return self._serving
 
     def stay(self) -> None:
         """Not idle, though nothing was received: the client is being sent what it asked for."""
@@ -154,8 +161,8 @@ class Visit(asyncio.StreamReaderProtocol):
         try:
             await import_module(MODULES[self.name]).serve(self)
             await self.writer.drain()
-        except ConnectionError:
-            pass  # the client went away, which is its right
+        except (ConnectionError, TimeoutError):
+            pass  # the client went away, which is its right, or its network did
         except Exception:
             # A door's mistake costs the one visit.
             logger.exception("door failed door=%s client=%s", self.name, self.connection.client_host)

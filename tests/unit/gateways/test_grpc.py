@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -325,6 +327,29 @@ def test_a_broker_stops_while_clients_stream() -> None:
         stream = client.stream("ConsumeStream", topic="open", earliest=True)
         next(stream)
     assert refused(lambda: next(stream)).code() in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED)
+
+
+def test_a_broker_without_grpcio_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "grpc", None)
+    with Broker(properties=QUICK) as broker:
+        with Caller(broker.addresses[0]) as caller:
+            caller.socket.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
+            assert b"pip install 'ottla[grpc]'" in caller.hang_up()
+        with Caller(broker.addresses[0]) as caller:
+            assert caller.ask("CREATE still-here") == "OK still-here 1"
+
+
+def test_a_broker_that_nobody_speaks_grpc_to_does_not_load_it() -> None:
+    script = """
+import sys
+from ottla import Broker
+with Broker() as broker:
+    loaded = [name for name in sys.modules if name.split(".")[0] in ("grpc", "h11", "prometheus_client")]
+    loaded += [name for name in sys.modules if name.startswith("ottla.gateways")]
+print(loaded)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
 
 
 def test_who_cannot_be_served_is_told_why() -> None:

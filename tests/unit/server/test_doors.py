@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import struct
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from ottla.config.listeners import SocketAddress, offered_doors
 from ottla.config.settings import ConfigError
 from ottla.protocol import codec, headers
 from ottla.protocol.messages.api_versions import ApiVersionsRequest
+from ottla.server.broker import new_event_loop
 from ottla.server.doors import door_for
 
 SECONDS = 20.0
@@ -221,3 +223,20 @@ def test_a_client_that_goes_away_in_the_middle_leaves_nothing_behind(broker: Bro
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)  # close with a reset
     with connect(broker) as connection:
         assert ask(connection, b"CREATE gone") == b"OK gone 1\n"
+
+
+def test_doors_open_on_every_event_loop() -> None:
+    async def main() -> None:
+        async with Broker(properties=QUICK) as broker:
+            host, port = broker.addresses[0]
+            for _ in range(2):
+                reader, writer = await asyncio.open_connection(host, port)
+                writer.write(b"TOPICS\n")
+                assert await reader.readline() == b"END 0\n"
+                writer.write(b"QUIT\n")
+                assert await reader.read() == b"OK bye\n"
+                writer.close()
+
+    for new_loop in (asyncio.new_event_loop, new_event_loop):
+        with asyncio.Runner(loop_factory=new_loop) as runner:
+            runner.run(main())
