@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from ottla.config.broker import BrokerSettings
 from ottla.server.connection import Connection, Scratch
 from ottla.server.routes import Intercept, Routes
+from ottla.storage.handles import files_for_connections
 
 if TYPE_CHECKING:
     from ottla.runtime.node import Node
@@ -43,6 +44,7 @@ class Listener:
         self.scratch = Scratch()
         self.routes = Routes(intercept)
         self._doors = doors
+        self._files = files_for_connections()
         self.configure(settings)
         self._connections: dict[Connection, str] = {}
         self._per_address: Counter[str] = Counter()
@@ -93,6 +95,13 @@ class Listener:
             return False
         if len(self._connections) >= settings.max_connections:
             logger.warning("connection refused client=%s max.connections=%d", address, len(self._connections))
+            return False
+        if len(self._connections) >= self._files:
+            logger.warning(
+                "connection refused client=%s connections=%d: more need more open files (ulimit -n)",
+                address,
+                len(self._connections),
+            )
             return False
         limit = settings.max_connections_per_ip
         if self._per_address[address] >= limit:

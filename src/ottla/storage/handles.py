@@ -16,6 +16,9 @@ from weakref import WeakKeyDictionary
 from ottla.core.files import Files
 
 MOST_OPEN: Final = 4096
+# For what is open only for a moment: directories and small files that are synced, modules.
+RESERVED: Final = 64
+NO_LIMIT: Final = 1 << 31
 
 
 class Handle:
@@ -115,12 +118,25 @@ class Handles:
 
 def _default_limit() -> int:
     """Half of what the process may open: the other half is for connections."""
+    return max(16, min(MOST_OPEN, _files_of_process() // 2))
+
+
+def files_for_connections() -> int:
+    """How many connections there may be, so that logs and threads can always open what they need.
+
+    A process without a file descriptor left could not even import a module, and a sync that cannot open its
+    directory would take it offline.
+    """
+    return max(16, _files_of_process() - _default_limit() - RESERVED)
+
+
+def _files_of_process() -> int:
     try:
         import resource
     except ImportError:
-        return MOST_OPEN
+        return NO_LIMIT
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return MOST_OPEN if soft == resource.RLIM_INFINITY else max(16, min(MOST_OPEN, soft // 2))
+    return NO_LIMIT if soft == resource.RLIM_INFINITY else soft
 
 
 _shared: WeakKeyDictionary[Files, Handles] = WeakKeyDictionary()

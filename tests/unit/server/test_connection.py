@@ -6,6 +6,7 @@ import asyncio
 import socket
 import struct
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -451,6 +452,15 @@ def test_a_client_that_goes_away_takes_its_waiting_fetch_along(broker: Broker) -
             if not partition._waiters:
                 break
         assert not partition._waiters
+
+
+def test_connections_leave_the_logs_the_files_they_need(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("resource.getrlimit", lambda _: (150, 150))
+    with Broker() as broker, ExitStack() as clients:
+        for _ in range(16):
+            clients.enter_context(Client(broker)).ask(ApiVersionsRequest(), 0)
+        with Client(broker) as one_too_many:
+            assert one_too_many.is_closed()
 
 
 def test_an_idle_client_that_does_not_read_its_answers_is_cut_off() -> None:
