@@ -36,6 +36,7 @@ from ottla.protocol.errors import (
     InvalidGroupId,
     InvalidSessionTimeout,
     UnknownMemberId,
+    UnsupportedVersion,
 )
 from ottla.protocol.messages.consumer_group_describe import DescribedGroup as DescribedConsumerGroup
 from ottla.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
@@ -165,16 +166,22 @@ class GroupMachine:
     def consumer_group_heartbeat(
         self, request: ConsumerGroupHeartbeatRequest, caller: Caller, now: Now
     ) -> Outcome:
+        self._check_consumer_protocol()
         return heartbeat.heartbeat(self, request, caller, now)
 
     def describe_consumer_group(self, group_id: str) -> DescribedConsumerGroup:
         """A consumer group as ConsumerGroupDescribe shows it."""
+        self._check_consumer_protocol()
         group = self.groups.get(group_id)
         if group is None:
             raise GroupIdNotFound(f"Group {group_id} not found.")
         if not isinstance(group, ConsumerGroup):
             raise GroupIdNotFound(f"Group {group_id} is not a consumer group.")
         return describe.described(group)
+
+    def _check_consumer_protocol(self) -> None:
+        if "consumer" not in self.settings().group_coordinator_rebalance_protocols:
+            raise UnsupportedVersion
 
     # Positions
 

@@ -116,12 +116,6 @@ class ConsumerGroup(Group):
     def target_of(self, member_id: str) -> Assignment:
         return self.targets.get(member_id, EMPTY)
 
-    def uses_regex(self, regex: str, besides: str) -> bool:
-        """Whether a member other than this one subscribes by the expression."""
-        return any(
-            member.topic_regex == regex and member.member_id != besides for member in self.members.values()
-        )
-
     def is_waiting_for_others(self, member: Member) -> bool:
         """Whether partitions that the member is to have are still another's."""
         return member.state is State.UNRELEASED_PARTITIONS and any(

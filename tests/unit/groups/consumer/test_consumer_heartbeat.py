@@ -7,6 +7,7 @@ from typing import Any, NoReturn
 
 import pytest
 
+from ottla.config.broker import BrokerSettings
 from ottla.core.caller import Caller
 from ottla.core.ids import Uuid
 from ottla.core.outcome import Outcome
@@ -68,6 +69,13 @@ def test_in_version_0_the_broker_makes_the_id(shard: GroupShard) -> None:
     assert beat(shard, reply.member_id, 2, version=0).member_epoch == 2
     with pytest.raises(InvalidRequest):
         beat(shard, "", 0, version=1)
+
+
+def test_the_protocol_can_be_switched_off(shard: GroupShard) -> None:
+    shard.settings = BrokerSettings(group_coordinator_rebalance_protocols=("classic",))
+
+    with pytest.raises(UnsupportedVersion):
+        beat(shard, "a", 0)
 
 
 class Untouchable(dict[str, Member]):
