@@ -121,3 +121,9 @@ def end_with_connection(ctx: Context, group_id: str, member_id: str) -> None:
     """When the connection ends, so does the session that was opened on it."""
     shares, connection = ctx.node.shares, ctx.connection
     connection.endings[group_id, member_id] = lambda: shares.end_session(group_id, member_id, connection)
+
+
+def end_session(ctx: Context, group_id: str, member_id: str) -> None:
+    """The member has closed its session."""
+    ctx.connection.endings.pop((group_id, member_id), None)
+    ctx.node.shares.end_session(group_id, member_id)

@@ -14,7 +14,13 @@ from ottla.protocol.messages.share_acknowledge import (
 )
 from ottla.replication.share_session import FINAL_EPOCH
 from ottla.server.context import Context
-from ottla.server.share_groups import RENEW_SINCE, Acknowledging, check_caller, check_share_groups
+from ottla.server.share_groups import (
+    RENEW_SINCE,
+    Acknowledging,
+    check_caller,
+    check_share_groups,
+    end_session,
+)
 from ottla.server.share_leaders import Leaders
 
 
@@ -39,7 +45,7 @@ async def share_acknowledge(request: ShareAcknowledgeRequest, ctx: Context) -> S
     )
     results = await acknowledging.stored()
     if request.share_session_epoch == FINAL_EPOCH:
-        shares.end_session(group_id, member_id)
+        end_session(ctx, group_id, member_id)
     leaders = Leaders(ctx)
     topics: dict[Uuid, ShareAcknowledgeTopicResponse] = {}
     for (topic_id, index), failure in results.items():

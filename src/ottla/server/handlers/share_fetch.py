@@ -28,6 +28,7 @@ from ottla.server.share_groups import (
     Errors,
     check_caller,
     check_share_groups,
+    end_session,
     end_with_connection,
 )
 from ottla.server.share_leaders import Leaders
@@ -70,7 +71,7 @@ async def share_fetch(request: ShareFetchRequest, ctx: Context) -> ShareFetchRes
         )
     acknowledged = await acknowledging.stored()
     if is_closing:
-        ctx.node.shares.end_session(group_id, member_id)
+        end_session(ctx, group_id, member_id)
     return _response(ctx, group_id, fetched, acknowledged)
 
 
