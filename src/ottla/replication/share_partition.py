@@ -116,10 +116,13 @@ class SharePartition:
             self._may_have_available = False
         return self._ranges.end_offset
 
+    @property
+    def has_available(self) -> bool:
+        """Whether records have come back that somebody else may have."""
+        return self.next_fetch_offset() < self._ranges.end_offset
+
     def can_acquire(self) -> bool:
-        return (
-            self.in_flight < self._limits().record_locks or self.next_fetch_offset() < self._ranges.end_offset
-        )
+        return self.in_flight < self._limits().record_locks or self.has_available
 
     def acquire(
         self,
@@ -213,7 +216,7 @@ class SharePartition:
         ranges.advance()
 
     def failed(self, write: Write) -> None:
-        """It could not be stored: the records are where they were. If their time is up, so is the deadline."""
+        """It could not be stored: the records are where they were, and their deadline stands."""
         ranges = self._ranges
         for each in ranges.of(write):
             ranges.take_back(each)

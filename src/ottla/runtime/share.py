@@ -264,8 +264,11 @@ class Shares:
             if isinstance(told, _FENCING):
                 self.drop(shared)
             raise told from error
+        was_full = not shared.machine.can_acquire()
         shared.machine.written(write)
-        shared.wake()
+        # Otherwise whoever waits waits for the log to grow, and there may be many.
+        if was_full or shared.machine.has_available:
+            shared.wake()
 
     async def _write(self, shared: Shared, write: Write) -> None:
         await self.states.write(

@@ -144,6 +144,33 @@ def test_records_whose_time_is_up_go_to_who_waits(tmp_path: Path) -> None:
     run(SharingNode(tmp_path), story)
 
 
+class CountingWaiter:
+    def __init__(self) -> None:
+        self.count = 0
+
+    def readable(self, size: int) -> None:
+        self.count += 1
+
+
+def test_those_who_wait_are_woken_only_when_there_is_something_for_them(tmp_path: Path) -> None:
+    async def story(serving: SharingNode) -> None:
+        member = await _begin(serving, *[60] * 3)
+        await serving.configure("g", share_partition_max_record_locks="100")
+        assert len(offsets(await member.fetch(most=60))) == 60
+        waiter = CountingWaiter()
+        serving.node.shares.find(_key(member)).waiters[waiter] = None
+        assert await member.acknowledge(0, 9, ACCEPT) == 0
+        assert waiter.count == 0
+        assert await member.acknowledge(10, 10, RELEASE) == 0
+        assert waiter.count == 1
+        assert len(offsets(await member.fetch(most=60))) == 61  # now no more can be in flight
+        waiter.count = 0
+        assert await member.acknowledge(10, 30, ACCEPT) == 0
+        assert waiter.count == 1
+
+    run(SharingNode(tmp_path), story)
+
+
 # --- failures ------------------------------------------------------------------------------
 
 
