@@ -1,8 +1,8 @@
 """Says the lines of a transcript about consumer groups to the machine of one group shard.
 
 Members of the consumer protocol make their own ids: here a client's name is its member id. `hb` is its
-heartbeat; the epoch that a client was told last is remembered, and what it was given last is what it has as soon
-as it says so: `hb a owns`.
+heartbeat; the epoch that a client was told last is remembered, and what it was given last is what it has as
+soon as it says so: `hb a owns`.
 """
 
 from __future__ import annotations
