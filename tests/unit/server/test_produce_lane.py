@@ -209,9 +209,8 @@ def test_a_topic_that_is_deleted_and_made_again_is_not_written_through_an_old_la
     with Client(broker) as client:
         for _ in range(3):
             client.send(produce(broker, topic, 0, b"old"), 9)
+        gone = produce(broker, topic, 0, b"new")
         client.ask(DeleteTopicsRequest(topics=[DeleteTopicState(name=topic)], timeout_ms=10_000), 6)
-        gone = produce(broker, "many", 0, b"new")
-        gone.topic_data[0].name = topic
         assert client.ask(gone, 9).responses[0].partition_responses[0].error_code == 3
         new_topic(broker, topic)
         for offset in range(3):
