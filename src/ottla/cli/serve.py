@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import signal
 import sys
 from collections.abc import Mapping
@@ -102,7 +103,17 @@ class _StopSignals:
 def first_commands(bootstrap: str) -> tuple[str, str]:
     """Two lines to paste into a shell that show the broker at work."""
     where = "" if bootstrap in USUAL else f" -b {bootstrap}"
-    return f"echo hello | ottla produce greetings{where}", f"ottla consume greetings{where}"
+    return f"echo hello | {_own_name()} produce greetings{where}", f"{_own_name()} consume greetings{where}"
+
+
+def _own_name() -> str:
+    """How a shell calls this program: by name, or by path when it was started from an environment that the
+    shell does not know of, as `make run` does."""
+    started = Path(sys.argv[0])
+    if started.name != "ottla" or shutil.which("ottla") == str(started.resolve()):
+        return "ottla"
+    here = Path.cwd()
+    return str(started.relative_to(here) if started.is_relative_to(here) else started)
 
 
 def _announce(broker: Broker) -> None:
