@@ -8,6 +8,7 @@ and the old one stays with its maps until they are gone. Deleting a file under a
 
 from __future__ import annotations
 
+import errno
 import mmap
 import os
 from collections.abc import Iterator
@@ -23,6 +24,8 @@ from ottla.storage.handles import Handle, Handles
 
 # From here on a map costs less than a copy.
 MAPPED_BYTES: Final = 64 * 1024
+# Slow readers hold many maps, and each holds a file descriptor. That is no fault of the disk.
+SHORT_OF_MAPS: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 # Headers are walked in blocks of this size: two index intervals, so that most walks read one block.
 WALK_BYTES: Final = 8 * 1024
 COPY_BYTES: Final = 1024 * 1024
@@ -96,19 +99,26 @@ class BatchFile:
 
     def read(self, position: int, length: int) -> Buffer:
         """Bytes that were written; a large piece is a view that stays good whatever becomes of the file."""
-        if length < MAPPED_BYTES:
+        maps = self.handles.maps
+        if length < MAPPED_BYTES or len(maps) >= self.handles.maps_limit:
             return os.pread(self.handle.get(), length, position)
         skipped = position % mmap.ALLOCATIONGRANULARITY
-        mapped = mmap.mmap(
-            self.handle.get(),
-            length + skipped,
-            flags=mmap.MAP_SHARED | _POPULATE,
-            prot=mmap.PROT_READ,
-            offset=position - skipped,
-        )
+        try:
+            mapped = mmap.mmap(
+                self.handle.get(),
+                length + skipped,
+                flags=mmap.MAP_SHARED | _POPULATE,
+                prot=mmap.PROT_READ,
+                offset=position - skipped,
+            )
+        except OSError as error:
+            if error.errno not in SHORT_OF_MAPS:
+                raise
+            return os.pread(self.handle.get(), length, position)
         if self._maps is None:
             self._maps = WeakSet()
         self._maps.add(mapped)
+        maps.add(mapped)
         return memoryview(mapped)[skipped:]
 
     def walk(self, position: int = 0) -> Iterator[FileBatch]:

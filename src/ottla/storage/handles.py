@@ -9,15 +9,18 @@ goes round clears flags until it finds a handle nobody used since it last came b
 from __future__ import annotations
 
 import errno
+import mmap
 import os
 from typing import Final
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 from ottla.core.files import Files
 
 MOST_OPEN: Final = 4096
 # For what is open only for a moment: directories and small files that are synced, modules.
 RESERVED: Final = 64
+# Beside the open files there may be a quarter as many maps.
+MAPS_SHARE: Final = 4
 NO_LIMIT: Final = 1 << 31
 
 
@@ -73,6 +76,9 @@ class Handles:
     def __init__(self, files: Files, limit: int | None = None) -> None:
         self.files = files
         self.limit = _default_limit() if limit is None else limit
+        # Maps of files that readers still hold. Each of them keeps a file descriptor, too.
+        self.maps: WeakSet[mmap.mmap] = WeakSet()
+        self.maps_limit = self.limit // MAPS_SHARE
         # In the order in which the hand comes by.
         self._ring: dict[Handle, None] = {}
 
@@ -127,7 +133,8 @@ def files_for_connections() -> int:
     A process without a file descriptor left could not even import a module, and a sync that cannot open its
     directory would take it offline.
     """
-    return max(16, _files_of_process() - _default_limit() - RESERVED)
+    ours = _default_limit()
+    return max(16, _files_of_process() - ours - ours // MAPS_SHARE - RESERVED)
 
 
 def _files_of_process() -> int:

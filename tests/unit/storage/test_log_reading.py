@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import errno
 import gc
+import os
 from pathlib import Path
 from random import Random
 
@@ -109,6 +111,36 @@ def test_a_view_that_was_handed_out_survives_whatever_happens_to_its_file(
     del view
     gc.collect()
     assert len(read_all(log)) == log.end_offset - log.start_offset
+
+
+def test_slow_readers_get_copies_once_they_hold_many_maps(tmp_path: Path) -> None:
+    """Each map has a file descriptor of its own, and other work needs some, too."""
+    handles = Handles(OsFiles(), limit=8)
+    log = Log.open(
+        str(tmp_path / "log"), PARTITION, settings(), files=handles.files, now_ms=NOW, handles=handles
+    )
+    fill(log, 100)
+    held = [log.read(0, 1_000_000, 100) for _ in range(5)]
+    assert [type(each) for each in held] == [memoryview, memoryview, bytes, bytes, bytes]
+    assert len({bytes(each) for each in held}) == 1
+    held.clear()
+    gc.collect()
+    assert type(log.read(0, 1_000_000, 100)) is memoryview
+
+
+@pytest.mark.parametrize("error", [errno.EMFILE, errno.ENOMEM])
+def test_a_map_that_cannot_be_had_is_no_fault_of_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: int
+) -> None:
+    log = open_log(tmp_path / "log")
+    fill(log, 100)
+    expected = bytes(log.read(0, 1_000_000, 100))
+
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(error, os.strerror(error))
+
+    monkeypatch.setattr("mmap.mmap", refuse)
+    assert log.read(0, 1_000_000, 100) == expected
 
 
 def test_few_files_are_open_however_many_logs_there_are(tmp_path: Path) -> None:
