@@ -389,6 +389,7 @@ def test_the_cluster(cli: Cli, bootstrap: str, topic: str) -> None:
     assert [f"{each['host']}:{each['port']}" for each in found["brokers"]] == [bootstrap]
     assert (found["under_replicated"], found["without_leader"]) == (0, 0)
     assert found["topics"] >= 1
+    assert found["controller"] == found["brokers"][0]["id"]
     shown = cli("cluster").out
     assert "all well" in shown and bootstrap in shown
 

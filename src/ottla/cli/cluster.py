@@ -22,6 +22,7 @@ def cluster(
 
     async def command(cluster: Cluster) -> None:
         found = await admin.describe_cluster(cluster)
+        controller = await admin.quorum_leader(cluster)
         topics = await cluster.all_topics()
         partitions = [each for topic in topics for each in topic.partitions.values()]
         behind = sum(len(each.isr) < len(each.replicas) for each in partitions)
@@ -44,7 +45,7 @@ def cluster(
             )
         facts = {
             "cluster": found.cluster_id,
-            "controller": found.controller_id,
+            "controller": controller,
             "topics": sum(not each.is_internal for each in topics),
             "internal_topics": sum(each.is_internal for each in topics),
             "partitions": len(partitions),
@@ -59,7 +60,7 @@ def cluster(
         print_facts(
             [
                 ("cluster", found.cluster_id),
-                ("controller", f"broker {found.controller_id}" if found.controller_id >= 0 else None),
+                ("controller", None if controller is None else f"node {controller}"),
                 ("topics", f"{facts['topics']} and {facts['internal_topics']} internal"),
                 ("partitions", f"{plural(len(partitions), 'partition')}, {', '.join(trouble) or 'all well'}"),
             ]

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from enum import IntEnum
 
 from ottla.client.cluster import Cluster
-from ottla.client.errors import check
-from ottla.core.types import TopicPartition
+from ottla.client.errors import UnsupportedRequest, check
+from ottla.core.types import CLUSTER_METADATA, TopicPartition
 from ottla.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
@@ -39,6 +39,12 @@ from ottla.protocol.messages.describe_configs import (
     DescribeConfigsResponse,
 )
 from ottla.protocol.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
+from ottla.protocol.messages.describe_quorum import (
+    DescribeQuorumRequest,
+    DescribeQuorumResponse,
+    PartitionData,
+    TopicData,
+)
 from ottla.protocol.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
@@ -208,6 +214,23 @@ async def describe_cluster(cluster: Cluster) -> DescribeClusterResponse:
         return response
 
     return await cluster.persist(once)
+
+
+async def quorum_leader(cluster: Cluster) -> int | None:
+    """The controller that leads the metadata quorum; None where there is no such quorum.
+
+    Brokers name one in Metadata and DescribeCluster too, but Apache Kafka's name any broker that is alive.
+    """
+    partition = PartitionData(partition_index=0)
+    request = DescribeQuorumRequest(topics=[TopicData(topic_name=CLUSTER_METADATA, partitions=[partition])])
+    try:
+        response = await cluster.ask(request, DescribeQuorumResponse)
+    except UnsupportedRequest:
+        return None
+    check(response.error_code, "the quorum", response.error_message)
+    ((found,),) = [topic.partitions for topic in response.topics]
+    check(found.error_code, "the quorum", found.error_message)
+    return found.leader_id if found.leader_id >= 0 else None
 
 
 async def describe_log_dirs(cluster: Cluster, broker: int) -> DescribeLogDirsResponse:

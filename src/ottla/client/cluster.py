@@ -8,7 +8,7 @@ fails: somebody who mistyped an address wants to know now.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from types import TracebackType
@@ -71,11 +71,7 @@ class Topic:
     id: Uuid = ZERO_UUID
     is_internal: bool = False
     partitions: Mapping[int, Partition] = field(default_factory=dict)
-
-    @property
-    def available(self) -> list[int]:
-        """The partitions that have a leader."""
-        return [each.number for each in self.partitions.values() if each.leader >= 0]
+    available: Sequence[int] = ()  # the partitions that have a leader
 
 
 class Cluster:
@@ -322,4 +318,5 @@ class Cluster:
             for p in sorted(topic.partitions, key=lambda p: p.partition_index)
         }
         self._names[topic.topic_id] = topic.name
-        self._topics[topic.name] = Topic(topic.name, topic.topic_id, topic.is_internal, partitions)
+        available = [each.number for each in partitions.values() if each.leader >= 0]
+        self._topics[topic.name] = Topic(topic.name, topic.topic_id, topic.is_internal, partitions, available)

@@ -138,7 +138,9 @@ class Producer:
         if key is not None:
             # Not the available ones: a key stays with its partition, or other clients would not agree.
             return partition_of_key(key, len(found.partitions))
-        turns = self._round_robin.setdefault(topic, RoundRobin())
+        turns = self._round_robin.get(topic)
+        if turns is None:
+            turns = self._round_robin[topic] = RoundRobin()
         return turns.choose(found.available or list(found.partitions))
 
     async def _open_lane(self, partition: TopicPartition) -> _Lane:
