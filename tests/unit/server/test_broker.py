@@ -103,6 +103,9 @@ def test_a_start_that_is_cancelled_keeps_the_directory_while_its_logs_are_repair
             starting = asyncio.ensure_future(Broker(data_dir=tmp_path).start())
             assert await asyncio.to_thread(loading.wait, 30)
         starting.cancel()
+        # It has all the time it wants to give up, and must not before the thread has.
+        ended, _ = await asyncio.wait({starting}, timeout=0.5)
+        assert not ended
         with pytest.raises(DirectoryInUse):
             await Broker(data_dir=tmp_path).start()
         go_on.set()
