@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 
-from bench import connections, requests, throughput
+from bench import connections, groups, requests, throughput
 from bench.brokers import Subject, apache_kafka, ottla
 from bench.report import Figure, as_json, print_table
 
@@ -33,6 +33,10 @@ MEASURES: dict[str, Measure] = {
     "bulk-100": lambda subject, scale: throughput.librdkafka(subject, 100, 200 * scale),
     "bulk-1000": lambda subject, scale: throughput.librdkafka(subject, 1000, 500 * scale),
     "large-100": lambda subject, scale: throughput.large_batches(subject, 100, 400 * scale),
+    "commits": lambda subject, scale: groups.offset_commits(subject, 20_000 * scale),
+    "heartbeats": lambda subject, scale: groups.heartbeats(subject, 1_000, 20_000 * scale),
+    "joins": lambda subject, scale: groups.joins(subject, 20),
+    "transactions": lambda subject, scale: groups.transactions(subject, 200 * scale),
     "large-1000": lambda subject, scale: throughput.large_batches(subject, 1000, 400 * scale),
 }
 

@@ -127,7 +127,7 @@ def run_confluent(member: Member) -> None:
     if options.instance:
         settings["group.instance.id"] = options.instance
     if options.settings.get("group.protocol") != "consumer":
-        settings |= {"session.timeout.ms": 3000, "heartbeat.interval.ms": 300}
+        settings = {"session.timeout.ms": 3000, "heartbeat.interval.ms": 300} | settings
     consumer = Consumer(settings | options.settings)
 
     def names(partitions: list[TopicPartition]) -> list[str]:

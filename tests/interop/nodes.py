@@ -30,7 +30,7 @@ QUICK = {
     "share.coordinator.state.topic.num.partitions": "4",
     "group.min.session.timeout.ms": "100",
     "group.consumer.min.session.timeout.ms": "100",
-    "group.consumer.session.timeout.ms": "3000",
+    "group.consumer.session.timeout.ms": "6000",
     "group.consumer.min.heartbeat.interval.ms": "100",
     "group.consumer.heartbeat.interval.ms": "300",
     "group.share.min.session.timeout.ms": "100",
