@@ -267,6 +267,16 @@ def test_indexes_equal_a_rebuild_by_kafkas_rule(
         assert {path.name: path.read_bytes() for path in Path(directory).iterdir()} == live
 
 
+def checksummed(log: bytes) -> bytes:
+    """Batches without what no checksum covers, in Kafka's format as in ours: base offset and leader epoch."""
+    kept, position = bytearray(), 0
+    while position < len(log):
+        size = 12 + struct.unpack_from(">i", log, position + 8)[0]
+        kept += log[position + 8 : position + 12] + log[position + 16 : position + size]
+        position += size
+    return bytes(kept)
+
+
 @settings(max_examples=60, deadline=None)
 @given(
     added=st.lists(batches, min_size=1, max_size=40),
@@ -301,5 +311,6 @@ def test_recovering_twice_is_recovering_once_whatever_was_damaged(
         once = {path.name: path.read_bytes() for path in Path(directory).iterdir()}
         log = open_log(directory, clean=False)
         assert {path.name: path.read_bytes() for path in Path(directory).iterdir()} == once
-        assert written.startswith(b"".join(once[name] for name in sorted(once) if name.endswith(".log")))
+        left = b"".join(once[name] for name in sorted(once) if name.endswith(".log"))
+        assert checksummed(written).startswith(checksummed(left))
         log.close(NOW)
