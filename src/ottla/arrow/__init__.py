@@ -1,0 +1,1 @@
+"""A topic as Arrow columns: record batches to tables and back."""
