@@ -159,9 +159,9 @@ def development_defaults(given: Mapping[str, str] | None = None) -> dict[str, st
     """What `ottla serve` assumes where nothing is given; Apache Kafka's defaults ask for a cluster.
 
     It listens on this machine only, keeps its data in ./data, and has one replica of the internal
-    topics, so that groups and transactions work on a single node. A group's first member does not
-    wait for others: three seconds are long on a laptop. Only what `given` leaves open is returned,
-    and for a node that is not alone nothing about replicas and groups.
+    topics, so that groups and transactions work on a single node. A group's first member waits a tenth
+    of a second for others, since three seconds are long on a laptop. Only what `given` leaves open is
+    returned, and for a node that is not alone nothing about replicas and groups.
     """
     given = given or {}
     defaults = {}
@@ -184,7 +184,7 @@ def development_defaults(given: Mapping[str, str] | None = None) -> dict[str, st
             if name not in given:
                 defaults[name] = "1"
         if "group.initial.rebalance.delay.ms" not in given:
-            defaults["group.initial.rebalance.delay.ms"] = "0"
+            defaults["group.initial.rebalance.delay.ms"] = "100"
     return defaults
 
 

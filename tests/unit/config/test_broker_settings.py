@@ -186,8 +186,8 @@ def test_a_development_node_is_alone_and_on_this_machine() -> None:
     assert broker.transaction_state_log_min_isr == 1
 
 
-def test_a_group_of_a_development_node_does_not_wait_for_more_members() -> None:
-    assert broker_settings(development_defaults()).group_initial_rebalance_delay_ms == 0
+def test_a_group_of_a_development_node_waits_a_moment_for_more_members() -> None:
+    assert broker_settings(development_defaults()).group_initial_rebalance_delay_ms == 100
     given = {"group.initial.rebalance.delay.ms": "500"}
     assert "group.initial.rebalance.delay.ms" not in development_defaults(given)
     assert broker_settings({}).group_initial_rebalance_delay_ms == 3_000
