@@ -29,16 +29,11 @@ def state(node: Node) -> dict[str, Any]:
         and not registration.in_controlled_shutdown
         and len(offline) < len(node.log_directories)
     )
-    recovering = [
-        f"{coordinator.topic}-{partition}"
-        for coordinator in node.coordinators.by_topic.values()
-        for partition in coordinator.loading()
-    ]
     return {
         "live": True,
         "ready": is_ready,
         "node_id": node.node_id,
         "cluster_id": node.cluster_id,
-        "recovering": recovering,
+        "recovering": node.recovering,
         "offline_log_dirs": offline,
     }

@@ -31,6 +31,9 @@ PAGES: Final[Mapping[str, Callable[[Visit], Awaitable[Page]]]] = {
     "/metrics": metrics.page,
 }
 
+# What is answered before the logs are loaded.
+WHILE_STARTING: Final = frozenset(("/health", "/health/live", "/health/ready"))
+
 # For every answer: nothing is run, framed, guessed or kept.
 ALWAYS: Final = (
     ("Server", "ottla"),
@@ -103,6 +106,8 @@ async def _page(visit: Visit, request: h11.Request) -> Page:
     make = PAGES.get(path)
     if make is None:
         return Page(f"There is nothing here. There is {', '.join(PAGES)}\n", status=404)
+    if not visit.listener.is_ready and path not in WHILE_STARTING:
+        return Page("Not yet: /health says what is being recovered\n", status=503)
     if request.method not in (b"GET", b"HEAD"):
         return Page("Only GET and HEAD\n", status=405, headers=(("Allow", "GET, HEAD"),))
     page = await make(visit)

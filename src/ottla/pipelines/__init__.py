@@ -1,1 +1,1 @@
-"""Pipelines over topics: flows, what they decode, where they write, and a runner that shows their progress."""
+"""Pipelines over topics: flows, what they decode, where they write, and a runner that shows progress."""

@@ -106,6 +106,19 @@ class Node:
     def shares(self) -> Shares:
         return self.coordinators.shares
 
+    @property
+    def recovering(self) -> list[str]:
+        """The partitions that are not served yet: logs being loaded, then coordinators over theirs."""
+        logs = {
+            str(partition) for directory in self.log_directories for partition in directory.loading.copy()
+        }
+        coordinators = {
+            f"{coordinator.topic}-{partition}"
+            for coordinator in self.coordinators.by_topic.values()
+            for partition in coordinator.loading()
+        }
+        return sorted(logs | coordinators)
+
     # --- start ---------------------------------------------------------------------------
 
     async def load(self) -> None:

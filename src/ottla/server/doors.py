@@ -98,6 +98,8 @@ class Doors:
         name = door_for(received[:4])
         if name is None or name not in listener.offered:
             return False
+        if name != HTTP and not listener.is_ready:
+            return False
         serving = Visit(self, name, listener, connection, transport).begin(received)
         self._serving.add(serving)
         serving.add_done_callback(self._serving.discard)
@@ -121,6 +123,7 @@ class Visit(asyncio.StreamReaderProtocol):
         self.doors = doors
         self.name = name
         self.offered = listener.offered
+        self.listener = listener
         self.connection = connection
         self._client = transport
         self.writer = asyncio.StreamWriter(transport, self, self.reader, loop)

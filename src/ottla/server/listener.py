@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.config.broker import BrokerSettings
 from ottla.server.connection import Connection, Scratch
+from ottla.server.doors import HTTP, KAFKA
 from ottla.server.routes import Intercept, Routes
 from ottla.storage.handles import files_for_connections
 
@@ -45,6 +46,7 @@ class Listener:
         self.routes = Routes(intercept)
         self._doors = doors
         self._files = files_for_connections()
+        self.is_ready = False
         self.configure(settings)
         self._connections: dict[Connection, str] = {}
         self._per_address: Counter[str] = Counter()
@@ -54,15 +56,20 @@ class Listener:
         self._is_closing = False
 
     async def bind(self, host: str, port: int) -> None:
-        """Take the address, so that it can be told to the cluster; nobody can connect yet."""
+        """Take the address, so that it can be told to the cluster.
+
+        Where HTTP is spoken it can be asked how the start is going; everybody else is refused until `serve`.
+        """
         self._server = await self.loop.create_server(
-            lambda: Connection(self), host or None, port, backlog=BACKLOG, start_serving=False
+            lambda: Connection(self), host or None, port, backlog=BACKLOG, start_serving=HTTP in self.offered
         )
+        self._watch_idle()
 
     async def serve(self) -> None:
         assert self._server is not None
+        self.is_ready = True
+        self.configure(self._settings)
         await self._server.start_serving()
-        self._watch_idle()
 
     @property
     def address(self) -> tuple[str, int]:
@@ -77,8 +84,9 @@ class Listener:
     def configure(self, settings: BrokerSettings) -> None:
         """Take new limits; they hold for what happens from now on."""
         self._settings = settings
-        # Where Kafka is not spoken no frame is small enough.
-        self.request_bytes_max = settings.socket_request_max_bytes if "kafka" in self.offered else 0
+        # Where Kafka is not spoken, or not yet, no frame is small enough.
+        speaks_kafka = self.is_ready and KAFKA in self.offered
+        self.request_bytes_max = settings.socket_request_max_bytes if speaks_kafka else 0
 
     # --- other languages -----------------------------------------------------------------
 

@@ -149,6 +149,8 @@ class LogDirectory:
         self.logs: dict[TopicPartition, Log] = {}
         # Partitions whose directory is there but could not be loaded, and why.
         self.unloadable: dict[TopicPartition, Exception] = {}
+        # Partitions that are still to be loaded; the threads that load them take them out.
+        self.loading: set[TopicPartition] = set()
         self.error: Exception | None = None
         self.files = files
         self._lock = lock
@@ -178,7 +180,10 @@ class LogDirectory:
         for a partition with this topic id here: such a directory is put aside under another name, never
         deleted. A log that cannot be opened is noted in `unloadable`, and the others go on.
         """
-        found = [partition for partition in self._scan() if not self._put_aside(partition, is_stray)]
+        scanned = self._scan()
+        self.loading.update(scanned)
+        found = [partition for partition in scanned if not self._put_aside(partition, is_stray)]
+        self.loading.intersection_update(found)
         settings = [settings_of(partition.topic) for partition in found]
         if self.was_clean:
             handles = self._new_handles(1)
@@ -267,6 +272,8 @@ class LogDirectory:
             )
         except Exception as error:
             return error
+        finally:
+            self.loading.discard(partition)
         high_watermark = self.checkpoints.high_watermarks.get(partition, 0)
         log.advance_high_watermark(min(max(high_watermark, log.start_offset), log.end_offset))
         if not self.was_clean and log.topic_id is not None:

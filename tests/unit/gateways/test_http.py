@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import httpx
 import pytest
 
 from ottla import Broker
+from ottla.client.admin import create_topic
+from ottla.client.cluster import Cluster
+from ottla.client.connection import Connection
+from ottla.client.errors import ClientError
 from ottla.gateways.http import BODY_MAX, HEADERS_MAX
 from tests.unit.gateways.conftest import Caller
 
@@ -119,3 +126,40 @@ def test_a_body_never_reaches_another_door(broker: Broker, http: httpx.Client) -
     http.post("/", content=b"\nPRODUCE Smuggled k v\n")
     with Caller(broker.addresses[0]) as caller:
         assert "Smuggled 1" not in caller.ask_all("TOPICS")
+
+
+def test_a_broker_that_recovers_says_what_and_serves_nothing_else(tmp_path: Path) -> None:
+    asyncio.run(recover_slowly(tmp_path))
+
+
+async def recover_slowly(tmp_path: Path) -> None:
+    async with Broker(data_dir=tmp_path) as broker, Cluster(broker.bootstrap) as cluster:
+        await create_topic(cluster, "orders")
+    # Reading a pipe waits for somebody to write: a recovery that takes until we let it go on.
+    metadata = tmp_path / "orders-0" / "partition.metadata"
+    content, aside = metadata.read_bytes(), tmp_path / "aside"
+    metadata.rename(aside)
+    os.mkfifo(metadata)
+    broker = Broker(data_dir=tmp_path)
+    starting = asyncio.create_task(broker.start())
+    pipe = await asyncio.to_thread(metadata.open, "wb")  # the broker has opened the other end
+    async with httpx.AsyncClient(base_url=f"http://{broker.bootstrap}") as client:
+        answer = await client.get("/health")
+        assert answer.status_code == 503
+        assert answer.json()["live"] and not answer.json()["ready"]
+        assert answer.json()["recovering"] == ["orders-0"]
+        assert (await client.get("/health/live")).status_code == 200
+        assert (await client.get("/metrics")).status_code == 503
+        reader, writer = await asyncio.open_connection(*broker.addresses[0])
+        writer.write(b"TOPICS\n")
+        assert await reader.read() == b""
+        writer.close()
+        with pytest.raises(ClientError):
+            await Connection.open(*broker.addresses[0])
+        aside.rename(metadata)
+        with pipe:
+            pipe.write(content)
+        await starting
+        answer = await client.get("/health")
+        assert answer.status_code == 200 and answer.json()["recovering"] == []
+    await broker.stop()
