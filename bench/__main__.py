@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 
-from bench import connections, groups, requests, throughput
+from bench import connections, groups, requests, throughput, transactions
 from bench.brokers import Subject, apache_kafka, ottla
 from bench.report import Figure, as_json, print_table
 
@@ -33,11 +33,15 @@ MEASURES: dict[str, Measure] = {
     "bulk-100": lambda subject, scale: throughput.librdkafka(subject, 100, 200 * scale),
     "bulk-1000": lambda subject, scale: throughput.librdkafka(subject, 1000, 500 * scale),
     "large-100": lambda subject, scale: throughput.large_batches(subject, 100, 400 * scale),
-    "commits": lambda subject, scale: groups.offset_commits(subject, 20_000 * scale),
-    "heartbeats": lambda subject, scale: groups.heartbeats(subject, 1_000, 20_000 * scale),
-    "joins": lambda subject, scale: groups.joins(subject, 20),
-    "transactions": lambda subject, scale: groups.transactions(subject, 200 * scale),
     "large-1000": lambda subject, scale: throughput.large_batches(subject, 1000, 400 * scale),
+    "commits": lambda subject, scale: groups.offset_commits(subject, 20_000 * scale),
+    "heartbeats-classic": lambda subject, scale: groups.classic_heartbeats(subject, 1_000, 40_000 * scale),
+    "heartbeats-consumer": lambda subject, scale: groups.consumer_heartbeats(subject, 1_000, 40_000 * scale),
+    "joins-classic": lambda subject, scale: groups.joins(subject, 20, "classic"),
+    "joins-consumer": lambda subject, scale: groups.joins(subject, 20, "consumer"),
+    "transactions-librdkafka": lambda subject, scale: transactions.librdkafka(subject, 100 * scale),
+    "transactions-1": lambda subject, scale: transactions.transactions(subject, 1, 400 * scale),
+    "transactions-20": lambda subject, scale: transactions.transactions(subject, 20, 2_000 * scale),
 }
 
 

@@ -1,30 +1,28 @@
-"""Coordinators: positions committed, heartbeats of a large group, members that join, transactions."""
+"""Groups: positions committed, heartbeats of a large group, members that join."""
 
 from __future__ import annotations
 
-import struct
 import threading
 import time
+from contextlib import ExitStack
+from typing import Any
 
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, TopicPartition
 
 from bench.brokers import Subject
+from bench.messages import DEPTH, PATIENCE_SECONDS, answer, ask, find_coordinator, frame, pipelined
 from bench.report import Figure
 from bench.wire import Connection, create_topic
-from ottla.protocol import codec, headers
-from ottla.protocol.messages.consumer_group_heartbeat import (
-    ConsumerGroupHeartbeatRequest,
-    ConsumerGroupHeartbeatResponse,
-)
-from ottla.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from ottla.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, TopicPartitions
+from ottla.protocol.messages.describe_groups import DescribeGroupsRequest
+from ottla.protocol.messages.heartbeat import HeartbeatRequest
+from ottla.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from ottla.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
-
-DEPTH = 50
-PATIENCE_SECONDS = 60.0
+from ottla.protocol.messages.sync_group import SyncGroupRequest
 
 
 def offset_commits(subject: Subject, count: int) -> list[Figure]:
@@ -33,40 +31,165 @@ def offset_commits(subject: Subject, count: int) -> list[Figure]:
     find_coordinator(subject, "bench-commits")
     partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=0)
     topic = OffsetCommitRequestTopic(name="committed", partitions=[partition])
-    request = frame(OffsetCommitRequest(group_id="bench-commits", topics=[topic]), 7)
-    return [
-        Figure("offset commits", "1/s", pipelined(subject, [request] * DEPTH, count), higher_is_better=True)
-    ]
+    request = OffsetCommitRequest(group_id="bench-commits", topics=[topic])
+    with Connection(subject.address) as connection:
+        until_served(
+            lambda: ask(connection, request, 7).topics[0].partitions[0].error_code, "an offset commit"
+        )
+        return pipelined(subject, "offset commits", connection, [frame(request, 7)] * DEPTH, count)
 
 
-def heartbeats(subject: Subject, members: int, count: int) -> list[Figure]:
+def until_served(error: Any, what: str) -> None:
+    """Asks until the coordinator is there (14, 15, 16 say that it is not yet)."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while code := error():
+        if code not in (14, 15, 16) or time.monotonic() > deadline:
+            raise RuntimeError(f"{what} is answered with error {code}")
+        time.sleep(0.05)
+
+
+# --- heartbeats ------------------------------------------------------------------------------
+
+
+def classic_heartbeats(subject: Subject, members: int, count: int) -> list[Figure]:
+    """Members of one stable classic group."""
+    group = "bench-classic"
+    find_coordinator(subject, group)
+    with ExitStack() as stack:
+        connections = [stack.enter_context(Connection(subject.address)) for _ in range(members)]
+        ids, generation = form_classic_group(group, connections)
+        beats = [
+            HeartbeatRequest(group_id=group, generation_id=generation, member_id=member) for member in ids
+        ]
+        first = connections[0]
+        figures = pipelined(
+            subject,
+            f"heartbeats, classic group of {members:,}",
+            first,
+            [frame(beat, 3) for beat in beats],
+            count,
+        )
+        if error := ask(first, beats[-1], 3).error_code:
+            raise RuntimeError(f"a heartbeat is answered with error {error}")
+        return figures
+
+
+def form_classic_group(group: str, connections: list[Connection]) -> tuple[list[str], int]:
+    """One member per connection, since joining is waiting; their ids, and the generation they are in."""
+
+    def join(member: str) -> JoinGroupRequest:
+        return JoinGroupRequest(
+            group_id=group,
+            session_timeout_ms=60_000,
+            rebalance_timeout_ms=60_000,
+            member_id=member,
+            protocol_type="consumer",
+            protocols=[JoinGroupRequestProtocol(name="range", metadata=b"")],
+        )
+
+    # Version 3 does not ask for a member id first. The first member is in a generation of its own at once,
+    # and the others wait for it to join again: it does when they are all there.
+    first, *others = connections
+    until_served(lambda: ask(first, join(""), 3).error_code, "a join")
+    leader = ask(first, DescribeGroupsRequest(groups=[group]), 4).groups[0].members[0].member_id
+    for connection in others:
+        connection.socket.sendall(frame(join(""), 3))
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while len(ask(first, DescribeGroupsRequest(groups=[group]), 4).groups[0].members) < len(connections):
+        if time.monotonic() > deadline:
+            raise RuntimeError("members do not get into the group")
+        time.sleep(0.02)
+    first.socket.sendall(frame(join(leader), 3))
+    answers = [answer(join(""), 3, connection.receive()) for connection in connections]
+    if errors := {each.error_code for each in answers} - {0}:
+        raise RuntimeError(f"joins are answered with errors {errors}")
+    (generation,) = {each.generation_id for each in answers}
+    for connection, each in zip(connections, answers, strict=True):
+        sync = SyncGroupRequest(group_id=group, generation_id=generation, member_id=each.member_id)
+        connection.socket.sendall(frame(sync, 3))
+    for connection in connections:
+        connection.receive()
+    return [each.member_id for each in answers], generation
+
+
+def consumer_heartbeats(subject: Subject, members: int, count: int) -> list[Figure]:
     """Members of one consumer group (KIP-848) that have nothing new to say or to hear."""
     create_topic(subject.address, "heartbeats", 100)
-    find_coordinator(subject, "bench-heartbeats")
+    group = "bench-heartbeats"
+    find_coordinator(subject, group)
     with Connection(subject.address) as connection:
-        for member in range(members):
-            beat(connection, f"member-{member}", 0)
-        # Another round or two, until everybody is where the group is.
-        epochs = [beat(connection, f"member-{member}", 0) for member in range(members)]
-    frames = [
-        frame(
-            ConsumerGroupHeartbeatRequest(
-                group_id="bench-heartbeats", member_id=f"member-{member}", member_epoch=epoch
-            ),
-            1,
+        crew = [Member(connection, group, f"member-{number}") for number in range(members)]
+        for member in crew:
+            member.join()
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while True:
+            news = [member.beat() for member in crew]
+            if not any(news) and len({member.epoch for member in crew}) == 1:
+                break
+            if time.monotonic() > deadline:
+                raise RuntimeError("a consumer group does not settle")
+        name = f"heartbeats, consumer group of {members:,}"
+        frames = [frame(member.request(), 1) for member in crew]
+        figures = pipelined(subject, name, connection, frames, count)
+        if crew[-1].beat():
+            raise RuntimeError("the group was not at rest")
+        return figures
+
+
+class Member:
+    """A member of a consumer group, as far as it takes to get it to rest."""
+
+    def __init__(self, connection: Connection, group: str, member_id: str) -> None:
+        self.connection, self.group, self.id = connection, group, member_id
+        self.epoch = 0
+        self.owned: list[TopicPartitions] = []
+
+    def request(self, **values: Any) -> ConsumerGroupHeartbeatRequest:
+        return ConsumerGroupHeartbeatRequest(
+            group_id=self.group, member_id=self.id, member_epoch=self.epoch, **values
         )
-        for member, epoch in enumerate(epochs)
-    ]
-    rate = pipelined(subject, frames, count)
-    return [Figure(f"heartbeats, group of {members:,}", "1/s", rate, higher_is_better=True)]
+
+    def join(self) -> None:
+        wanted = self.request(
+            rebalance_timeout_ms=60_000, subscribed_topic_names=["heartbeats"], topic_partitions=[]
+        )
+        until_served(lambda: self._said(ask(self.connection, wanted, 1)), "a heartbeat")
+
+    def beat(self) -> bool:
+        """Whether there was something new."""
+        before = self.epoch, self.owned
+        found = ask(self.connection, self.request(topic_partitions=self.owned), 1)
+        if error := self._said(found):
+            raise RuntimeError(f"a heartbeat is answered with error {error}: {found.error_message}")
+        return (self.epoch, self.owned) != before
+
+    def _said(self, found: Any) -> int:
+        if found.error_code == 0:
+            self.epoch = found.member_epoch
+            if found.assignment is not None:
+                self.owned = [
+                    TopicPartitions(topic_id=each.topic_id, partitions=each.partitions)
+                    for each in found.assignment.topic_partitions
+                ]
+        return int(found.error_code)
 
 
-def joins(subject: Subject, members: int) -> list[Figure]:
-    """From the first member's start until every member has its share (classic protocol, librdkafka)."""
-    create_topic(subject.address, "joined", members)
+# --- joining ---------------------------------------------------------------------------------
+
+
+def joins(subject: Subject, members: int, protocol: str) -> list[Figure]:
+    """From the first member's start until every member has its share (librdkafka, at its own pace)."""
+    topic = f"joined-{protocol}"
+    create_topic(subject.address, topic, members)
+    find_coordinator(subject, topic)
     consumers = [
         Consumer(
-            {"bootstrap.servers": subject.bootstrap, "group.id": "bench-joins", "enable.auto.commit": False}
+            {
+                "bootstrap.servers": subject.bootstrap,
+                "group.id": topic,
+                "group.protocol": protocol,
+                "enable.auto.commit": False,
+            }
         )
         for _ in range(members)
     ]
@@ -76,12 +199,12 @@ def joins(subject: Subject, members: int) -> list[Figure]:
 
     def poll(number: int, consumer: Consumer) -> None:
         def assigned(_: Consumer, partitions: list[TopicPartition]) -> None:
-            owned[number] = len(partitions)
+            owned[number] += len(partitions)
 
         def revoked(_: Consumer, partitions: list[TopicPartition]) -> None:
-            owned[number] = 0
+            owned[number] -= len(partitions)
 
-        consumer.subscribe(["joined"], on_assign=assigned, on_revoke=revoked)
+        consumer.subscribe([topic], on_assign=assigned, on_revoke=revoked)
         while not settled.is_set():
             consumer.poll(0.05)
         consumer.close()
@@ -100,62 +223,4 @@ def joins(subject: Subject, members: int) -> list[Figure]:
         settled.set()
     for thread in threads:
         thread.join()
-    return [Figure(f"{members} members join and settle", "s", seconds)]
-
-
-def transactions(subject: Subject, count: int) -> list[Figure]:
-    """One record in one partition per transaction, one producer (librdkafka, transaction version 1)."""
-    create_topic(subject.address, "transactional")
-    producer = Producer({"bootstrap.servers": subject.bootstrap, "transactional.id": "bench", "linger.ms": 0})
-    producer.init_transactions(PATIENCE_SECONDS)
-    began = time.perf_counter()
-    for _ in range(count):
-        producer.begin_transaction()
-        producer.produce("transactional", b"value")
-        producer.commit_transaction(PATIENCE_SECONDS)
-    rate = count / (time.perf_counter() - began)
-    return [Figure("transactions of one producer", "1/s", rate, higher_is_better=True)]
-
-
-def frame(request: object, version: int) -> bytes:
-    key: int = request.api_key  # type: ignore[attr-defined]
-    body = headers.request_head(key, version, 1, "bench") + codec.encode(request, version)
-    return struct.pack(">i", len(body)) + body
-
-
-def beat(connection: Connection, member: str, epoch: int) -> int:
-    """Join or join again; the epoch that the member has then."""
-    request = ConsumerGroupHeartbeatRequest(
-        group_id="bench-heartbeats",
-        member_id=member,
-        member_epoch=epoch,
-        rebalance_timeout_ms=60_000,
-        subscribed_topic_names=["heartbeats"],
-        topic_partitions=[],
-    )
-    answer = codec.decode(ConsumerGroupHeartbeatResponse, 1, connection.ask(frame(request, 1)), 1)
-    if answer.error_code:
-        raise RuntimeError(f"a heartbeat answers error {answer.error_code}: {answer.error_message}")
-    return answer.member_epoch
-
-
-def find_coordinator(subject: Subject, group: str) -> None:
-    """Apache Kafka makes the topic of the coordinator at the first question and is ready at a later one."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    with Connection(subject.address) as connection:
-        while time.monotonic() < deadline:
-            answer = connection.ask(frame(FindCoordinatorRequest(key=group), 3))
-            if not codec.decode(FindCoordinatorResponse, 3, answer, 1).error_code:
-                return
-            time.sleep(0.05)
-    raise RuntimeError(f"no coordinator for {group}")
-
-
-def pipelined(subject: Subject, frames: list[bytes], count: int) -> float:
-    """Requests per second, `DEPTH` of them on their way at a time."""
-    with Connection(subject.address) as connection:
-        turns = [b"".join(frames[start : start + DEPTH]) for start in range(0, len(frames), DEPTH)]
-        began = time.perf_counter()
-        for number in range(count // DEPTH):
-            connection.pipeline(turns[number % len(turns)], DEPTH)
-        return count / (time.perf_counter() - began)
+    return [Figure(f"{members} members start at once and settle, {protocol} protocol", "s", seconds)]

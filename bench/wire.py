@@ -74,6 +74,10 @@ class Connection:
     def ask(self, request: bytes) -> bytes:
         """The body of the response, after its correlation id."""
         self.socket.sendall(request)
+        return self.receive()
+
+    def receive(self) -> bytes:
+        """The body of the next response."""
         (size,) = SIZE.unpack(self._exactly(4))
         return self._exactly(size)[4:]
 
