@@ -19,6 +19,7 @@ from tests.interop.wire import Wire
 from tools.broker_process import BrokerProcess
 
 SECONDS = 30.0
+KAFKA_STORAGE_ERROR = 56
 
 
 @pytest.fixture(autouse=True)
@@ -118,6 +119,28 @@ def test_settings_come_from_the_file_and_the_command_line(tmp_path: Path) -> Non
             "num.partitions": "3",
             "log.retention.hours": "9",
         }
+
+
+def test_a_broker_whose_only_disk_fails_says_so_and_ends(tmp_path: Path) -> None:
+    # No file may grow beyond half a megabyte: a disk that fails in the middle of a write.
+    limited = ("sh", "-c", 'ulimit -f 1024; exec "$0" -m ottla serve "$@"', sys.executable)
+    broker = BrokerProcess(tmp_path / "data", command=limited)
+    broker.start()
+    try:
+        with Wire(broker.bootstrap) as wire:
+            create_topic(broker.bootstrap, "orders")
+            assert produce(wire, "orders", batch(bytes(400_000))).error_code == 0
+            assert produce(wire, "orders", batch(bytes(400_000))).error_code == KAFKA_STORAGE_ERROR
+        assert broker.process is not None
+        assert broker.process.wait(SECONDS) == 1
+        (reason,) = [line for line in broker.log().splitlines() if line.startswith("ottla: ")]
+        assert "every log directory is offline" in reason
+        assert not (tmp_path / "data" / ".kafka_cleanshutdown").exists()
+    finally:
+        broker.kill()
+        broker.remove()
+    with BrokerProcess(tmp_path / "data") as broker, Wire(broker.bootstrap) as wire:
+        assert list_offset(wire, "orders", -1).offset == 1
 
 
 def test_old_segments_are_deleted_by_size(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from ottla.config.settings import ConfigError
 if TYPE_CHECKING:
     from ottla.server.broker import Broker
 
-STOPPED, CANNOT_START, BAD_USAGE = 0, 1, 2
+STOPPED, CANNOT_GO_ON, BAD_USAGE = 0, 1, 2
 
 USUAL = ("localhost:9092", "127.0.0.1:9092")
 """Addresses that the other commands find without being told."""
@@ -49,10 +49,10 @@ def serve(given: Given, log_level: str) -> int:
     except ConfigError as error:
         return _complain(error, BAD_USAGE)
     except (StartupError, DirectoryInUse) as error:
-        return _complain(error, CANNOT_START)
+        return _complain(error, CANNOT_GO_ON)
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
-        return _complain(f"{where}{error.strerror or error}", CANNOT_START)
+        return _complain(f"{where}{error.strerror or error}", CANNOT_GO_ON)
 
 
 async def _run(wanted: Mapping[str, str]) -> int:
@@ -61,9 +61,16 @@ async def _run(wanted: Mapping[str, str]) -> int:
     stop = _StopSignals()
     async with Broker(properties=wanted) as broker:
         _announce(broker)
-        await stop.wait()
-        print("stopping", flush=True)
-    return STOPPED
+        stopping, dying = asyncio.ensure_future(stop.wait()), asyncio.ensure_future(broker.died())
+        try:
+            await asyncio.wait((stopping, dying), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            stopping.cancel()
+            dying.cancel()
+        if stopping.done():
+            print("stopping", flush=True)
+            return STOPPED
+        return _complain(dying.result(), CANNOT_GO_ON)
 
 
 class _StopSignals:

@@ -94,6 +94,9 @@ class Flusher:
             except KafkaStorageError as error:
                 _tell(waiters, self._reason(log) or error)
                 continue
+            except Exception as error:  # a mistake of ours, and nobody knows what it left on the disk
+                _tell(waiters, self._directory.fail(error))
+                continue
             if flush is None:
                 _wake(waiters)
             else:

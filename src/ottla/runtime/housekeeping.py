@@ -130,6 +130,8 @@ class Housekeeping:
                 directory.fail(error)
             else:
                 logger.warning("housekeeping is put off directory=%s error=%s", directory.path, error)
+        except Exception:
+            logger.exception("housekeeping failed directory=%s", directory.path)
 
     async def _for_each_log(self, directory: LogDirectory, act: Callable[[Log], object]) -> None:
         """Do something to every log, letting requests in now and then."""

@@ -108,6 +108,8 @@ class Lifecycle:
                 logger.error("another process has registered as broker %d", self._node_id)
             except KafkaError as error:
                 logger.warning("heartbeat failed error=%s", error)
+            except Exception:
+                logger.exception("heartbeat failed")
 
     async def _heartbeat(self, want_shut_down: bool = False) -> BrokerHeartbeatResponse:
         response: BrokerHeartbeatResponse = await self._quorum.submit(

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import random
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
@@ -96,6 +95,8 @@ class Node:
         self._parts = AsyncExitStack()  # what is running, to be stopped in the opposite order
         self._topic_settings: dict[str, TopicSettings] = {}
         self._deltas: deque[Delta] = deque()
+        self._fatal: str | None = None
+        self._died = asyncio.Event()
         self._applying: asyncio.Task[None] | None = None
 
     @property
@@ -258,6 +259,12 @@ class Node:
         self._deltas.append(delta)
         if self._applying is None or self._applying.done():
             self._applying = asyncio.get_running_loop().create_task(self._apply_deltas())
+            self._applying.add_done_callback(self._applied)
+
+    def _applied(self, applying: asyncio.Task[None]) -> None:
+        if not applying.cancelled() and (error := applying.exception()) is not None:
+            logger.error("cannot follow the metadata log", exc_info=error)
+            self.die(f"the metadata log says what this node cannot follow: {error!r}")
 
     async def _apply_deltas(self) -> None:
         while self._deltas:
@@ -379,4 +386,17 @@ class Node:
         if self._lifecycle is not None:
             self._lifecycle.offline_directories.append(directory.id)
         if all(one.error is not None for one in self.log_directories):
-            logger.critical("every log directory is offline pid=%d", os.getpid())
+            self.die(f"every log directory is offline, the last by {error}")
+
+    def die(self, reason: str) -> None:
+        """There is no use in going on. Whoever runs this process hears of it from `died`."""
+        if self._fatal is None:
+            self._fatal = reason
+            logger.critical("%s", reason)
+            self._died.set()
+
+    async def died(self) -> str:
+        """Wait for the day when this node can do nothing any more; answers why."""
+        await self._died.wait()
+        assert self._fatal is not None
+        return self._fatal

@@ -90,6 +90,7 @@ class Home(Protocol):
     def log_directories(self) -> Sequence[LogDirectory]: ...
     @property
     def flushers(self) -> Mapping[LogDirectory, Flusher]: ...
+    def die(self, reason: str) -> None: ...
 
 
 class Appended(NamedTuple):
@@ -232,7 +233,14 @@ class Quorum:
     async def _tick(self) -> None:
         while self.failure is None:
             before_ms = self._clock.monotonic_ms()
-            wait_ms = self.step()
+            try:
+                wait_ms = self.step()
+            except KafkaStorageError:
+                return  # the log has failed, and has said so
+            except Exception as error:
+                logger.exception("the controller failed")
+                self._fail(error)
+                return
             await asyncio.sleep(wait_ms / 1000)
             late_ms = self._clock.monotonic_ms() - before_ms - wait_ms
             if late_ms > LATE_MS:
@@ -344,7 +352,7 @@ class Quorum:
         """The metadata log cannot go on, and neither can this node's part in the cluster."""
         if self.failure is None:
             self.failure = error
-            logger.critical("the metadata log has failed error=%r", error)
+            self._home.die(f"the metadata log has failed: {error}")
         while self._waiters:
             waiter = self._waiters.popleft()[1]
             if not waiter.done():

@@ -132,6 +132,10 @@ class Broker:
                 self._temporary = None
                 del self._properties["log.dirs"]  # the next start makes another
 
+    async def died(self) -> str:
+        """Wait until the broker can serve nothing any more, which a working one never does; answers why."""
+        return await self.node.died()
+
     async def __aenter__(self) -> Self:
         await self.start()
         return self

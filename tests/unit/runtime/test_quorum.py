@@ -60,8 +60,12 @@ class Home:
             self.settings.data_dirs, clock=self.clock, node_id=self.node_id, files=files or UnsyncedFiles()
         )
         self.cluster_id = self.log_directories[0].cluster_id
+        self.deaths: list[str] = []
         self.flushers = {directory: Flusher(directory) for directory in self.log_directories}
         self.metadata = Path(self.settings.metadata_dir, "__cluster_metadata-0")
+
+    def die(self, reason: str) -> None:
+        self.deaths.append(reason)
 
     async def broker(self, quorum: Quorum) -> Lifecycle:
         """Registers this node's broker and lets it serve."""
@@ -326,7 +330,7 @@ def test_a_failed_write_ends_the_quorum(tmp_path: Path) -> None:
         files.fail("write", "*__cluster_metadata-0/*.log")
         with pytest.raises(KafkaStorageError):
             await create(quorum, "orders")
-        assert quorum.failure is not None
+        assert quorum.failure is not None and len(home.deaths) == 1
 
     run(tmp_path, story, files)
 
