@@ -46,6 +46,14 @@ class BadAddress(ClientError):
     """A bootstrap address that is not host:port."""
 
 
+class BadSecurity(ClientError):
+    """A security property that cannot be used, or a file it names that cannot."""
+
+
+class AuthenticationFailed(ClientError):
+    """The broker does not accept who we say we are, or cannot prove that it is itself."""
+
+
 def check(code: int, subject: str, message: str | None = None) -> None:
     """Raise what a broker answered, with what it is about; nothing when it is no error."""
     if code != NONE:
