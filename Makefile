@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check format schemas proto codec bench crash kafka-check referee clean
+.PHONY: help run test check format schemas proto codec bench kafka crash kafka-check referee interop clean
 
 help: ## list the tasks
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sort | sed -E 's/:.*## /\t/' | expand -t 18
@@ -49,8 +49,12 @@ proto: $(READY) ## compile the .proto of the gRPC door
 codec: $(READY) ## show the code of one codec: make codec API=produce VERSION=9
 	$(BIN)/python tools/show_codec.py $(API) $(VERSION)
 
-bench: $(READY) ## measure the broker; BENCH="--kafka" compares with Apache Kafka (needs Java and Maven)
+bench: $(READY) ## measure Ottla beside Apache Kafka; BENCH="--quick | --all | --only WORD | --rounds N | --help"
 	$(BIN)/python -m bench $(BENCH)
+
+kafka: $(READY) ## fetch Apache Kafka's jars (Java and Maven, or KAFKA_LIB=<folder of jars>) and rdkafka_performance
+	$(BIN)/python -m tools.kafka fetch
+	$(BIN)/python -m tools.rdkafka_performance
 
 crash: $(READY) ## recover from many more simulated power losses than `make test` does
 	OTTLA_CRASH_IMAGES=100000 $(BIN)/python -m pytest tests/crash -n 2
@@ -60,6 +64,9 @@ kafka-check: $(READY) ## have Apache Kafka read our files and start on our data 
 
 referee: $(READY) ## run the interop tests against Apache Kafka, to prove what they expect (needs Java and Maven)
 	$(BIN)/python -m pytest tests/interop -n 2 --referee
+
+interop: $(READY) ## every client x every feature, on Ottla and Apache Kafka; INTEROP="--client kafka-python" for one
+	$(BIN)/python -m tools.interop $(INTEROP)
 
 clean: ## remove the environment and everything built
 	rm -rf $(VENV) build dist src/*.egg-info src/ottla/protocol/_kernel.c src/ottla/protocol/*.so

@@ -1,0 +1,66 @@
+"""One cell: the client program on one broker, and what the judge says."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import uuid
+from collections.abc import Sequence
+
+from tools.interop.features import Feature, Report
+from tools.interop.stage import Stage
+
+CELL_SECONDS = 90.0
+
+
+def run_cell(words: Sequence[str], feature: Feature, bootstrap: str) -> tuple[list[str], list[str]]:
+    """What is wrong, and what the client did without."""
+    stage = Stage(bootstrap, f"{feature.name}-{uuid.uuid4().hex[:8]}")
+    try:
+        feature.prepare(stage)
+        report = run_program(words, feature.name, stage)
+        return feature.judge(stage, report), list(report.get("without", []))
+    except ProgramFailed as error:
+        return [str(error)], []
+    except Exception as error:
+        # A judge trips over a report without the parts it asks for: that is a failed cell, not a failed run.
+        return [f"{type(error).__name__}: {error}"], []
+    finally:
+        with contextlib.suppress(Exception):
+            stage.clear()
+
+
+class ProgramFailed(RuntimeError):
+    """The program ended badly, said nothing, or did not end."""
+
+
+def run_program(words: Sequence[str], feature: str, stage: Stage) -> Report:
+    process = subprocess.Popen(
+        [*words, stage.bootstrap, feature, stage.name],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        output, errors = process.communicate(timeout=CELL_SECONDS)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        output, errors = process.communicate()
+        raise ProgramFailed(f"no end after {CELL_SECONDS:g} s: {tail(errors)}") from None
+    if process.returncode != 0:
+        raise ProgramFailed(f"exit code {process.returncode}: {tail(errors)}")
+    lines = [line for line in output.splitlines() if line.startswith("{")]
+    if not lines:
+        raise ProgramFailed(f"no report: {output[-300:]}{tail(errors)}")
+    report: Report = json.loads(lines[-1])
+    return report
+
+
+def tail(errors: str) -> str:
+    lines = [line for line in errors.strip().splitlines() if line.strip()]
+    return " / ".join(lines[-6:])[-900:]

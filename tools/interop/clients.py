@@ -1,0 +1,97 @@
+"""The clients: how each is started, and which features it has no call for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib.metadata import version
+from typing import NamedTuple
+
+from tools.interop.features import FEATURES
+from tools.interop.toolchains import java_program, python_program
+from tools.kafka.distribution import VERSION as KAFKA_VERSION
+
+
+class Client(NamedTuple):
+    name: str
+    language: str
+    version: str
+    command: Callable[[], list[str]]
+    cannot: Mapping[str, str]
+    """Feature to the reason why this client has no cell for it."""
+
+
+NO_CONSUMER_PROTOCOL = "no consumer protocol (KIP-848)"
+NO_SHARE_GROUPS = "no share groups (KIP-932)"
+BEFORE_STATIC_MEMBERS = {
+    "group-consumer": NO_CONSUMER_PROTOCOL,
+    "group-share": NO_SHARE_GROUPS,
+    "static": "no static members before 2.3",
+    "admin-configs": "no incremental changes of configurations before 2.3",
+    "admin-offsets": "no administration of offsets before 2.5",
+}
+
+CLIENTS = {
+    client.name: client
+    for client in (
+        Client(
+            "confluent-kafka",
+            "Python (librdkafka)",
+            version("confluent-kafka"),
+            lambda: python_program("confluent-kafka"),
+            {},
+        ),
+        Client(
+            "aiokafka",
+            "Python",
+            version("aiokafka"),
+            lambda: python_program("aiokafka"),
+            {
+                "group-consumer": NO_CONSUMER_PROTOCOL,
+                "group-share": NO_SHARE_GROUPS,
+                "old-versions": "chooses versions itself; `api_version` was taken out",
+            },
+        ),
+        Client(
+            "kafka-python",
+            "Python",
+            version("kafka-python"),
+            lambda: python_program("kafka-python", "python-snappy"),
+            {"group-consumer": NO_CONSUMER_PROTOCOL, "group-share": NO_SHARE_GROUPS},
+        ),
+        Client(
+            f"kafka-clients {KAFKA_VERSION}",
+            "Java",
+            KAFKA_VERSION,
+            lambda: java_program(KAFKA_VERSION),
+            {"old-versions": "speaks the newest version that both know; see the rows of older releases"},
+        ),
+        Client(
+            "kafka-clients 3.9",
+            "Java",
+            "3.9.1",
+            lambda: java_program("3.9.1", leave_out=("Share",)),
+            {
+                "group-share": NO_SHARE_GROUPS,
+                "old-versions": "speaks the newest version that both know; see the rows of older releases",
+            },
+        ),
+        Client(
+            "kafka-clients 2.1",
+            "Java",
+            "2.1.1",
+            lambda: java_program("2.1.1", leave_out=("Share", "LaterAdministration")),
+            BEFORE_STATIC_MEMBERS,
+        ),
+        Client(
+            "kafka-clients 2.0",
+            "Java",
+            "2.0.1",
+            lambda: java_program("2.0.1", leave_out=("Share", "LaterAdministration")),
+            {"zstd": "no zstd before 2.1"} | BEFORE_STATIC_MEMBERS,
+        ),
+    )
+}
+
+
+def unknown_features() -> set[str]:
+    return {feature for client in CLIENTS.values() for feature in client.cannot} - FEATURES.keys()
