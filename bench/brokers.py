@@ -1,27 +1,59 @@
-"""The brokers under test, each started on an empty directory of its own."""
+"""The brokers under test: which they are, one of them as a process, and those that are running."""
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from enum import Enum
 
 import psutil
 
-from tools.broker_process import BrokerProcess
+from tools.broker_process import BrokerProcess, answers
 from tools.kafka.distribution import VERSION
 from tools.kafka.node import KafkaNode
+
+START_SECONDS = 120.0
+# Kafka's start script gives a server this much.
+HEAP = "1g"
+# Otherwise a broker may wait for more members (Kafka: three seconds) when a classic group forms.
+SETTINGS = {"group.initial.rebalance.delay.ms": "0"}
+
+
+class Setup(Enum):
+    """Who runs, and whether an acknowledged acks=all write is synced. The first of each is as shipped."""
+
+    OTTLA = "ottla"
+    OTTLA_UNSYNCED = "ottla, fsync off"
+    KAFKA = "kafka"
+    KAFKA_SYNCED = "kafka, fsync on"
+    KERNEL = "kernel"
+
+    @property
+    def is_ottla(self) -> bool:
+        return self in (Setup.OTTLA, Setup.OTTLA_UNSYNCED)
+
+    @property
+    def settings(self) -> dict[str, str]:
+        return {
+            **SETTINGS,
+            **(
+                {"ottla.durability": "kafka"}
+                if self is Setup.OTTLA_UNSYNCED
+                else {"log.flush.interval.messages": "1"}
+                if self is Setup.KAFKA_SYNCED
+                else {}
+            ),
+        }
 
 
 @dataclass(frozen=True)
 class Subject:
     """A running broker."""
 
-    name: str
     bootstrap: str
     process: psutil.Process
-    boot_seconds: float
 
     @property
     def address(self) -> tuple[str, int]:
@@ -30,6 +62,9 @@ class Subject:
 
     def cpu_seconds(self) -> float:
         """User and system time of the broker so far, all threads."""
+        with contextlib.suppress(OSError):
+            # Linux has a clock for the CPU time of any process; psutil's comes in hundredths of seconds.
+            return time.clock_gettime((~self.process.pid << 3) | 2)
         times = self.process.cpu_times()
         return float(times.user + times.system)
 
@@ -37,34 +72,92 @@ class Subject:
         return float(self.process.memory_info().rss / 1e6)
 
 
-@contextmanager
-def ottla(settings: Sequence[str] = ()) -> Iterator[Subject]:
-    broker = BrokerProcess(settings=settings)
-    try:
-        broker.start()
-        broker.stop()
-        # The second start is the usual one: the directory is there, the bytecode is compiled.
-        seconds = broker.start()
-        yield Subject("Ottla", broker.bootstrap, psutil.Process(broker.pid), seconds)
-        broker.stop()
-    finally:
-        broker.kill()
-        broker.remove()
+class Server:
+    """A broker with a directory of its own, which can be stopped, killed and started again."""
 
+    def __init__(self, setup: Setup, settings: Sequence[str] = ()) -> None:
+        self.setup = setup
+        assignments = {**setup.settings, **dict(setting.split("=", 1) for setting in settings)}
+        self.node: BrokerProcess | KafkaNode = (
+            BrokerProcess(settings=[f"{name}={value}" for name, value in assignments.items()])
+            if setup.is_ottla
+            else KafkaNode(properties=assignments, heap=HEAP)
+        )
 
-@contextmanager
-def apache_kafka() -> Iterator[Subject]:
-    node = KafkaNode(heap="1g")
-    try:
-        node.start()
-        node.stop()
+    def start(self) -> float:
+        """Seconds from the start of the process to its first answer. A new directory of Kafka's is formatted
+        before, which takes a process of its own: see `format`."""
+        if isinstance(self.node, BrokerProcess):
+            return self.node.start()
+        self.format()
         began = time.monotonic()
-        node.start()
+        self.node.launch()
+        while not answers(self.node.port):
+            if time.monotonic() > began + START_SECONDS or not self.is_running():
+                raise RuntimeError(f"Apache Kafka did not start:\n{self.node.log()[-3000:]}")
+            time.sleep(0.005)
         seconds = time.monotonic() - began
-        yield Subject(f"Apache Kafka {VERSION}", node.bootstrap, psutil.Process(node.pid), seconds)
-    finally:
-        node.kill()
-        node.remove()
+        self.node.wait_until_started()
+        return seconds
+
+    def format(self) -> float:
+        """Seconds to make the directory one that Apache Kafka starts on. Ottla does so itself."""
+        if isinstance(self.node, BrokerProcess) or (self.node.data_dir / "meta.properties").exists():
+            return 0.0
+        began = time.monotonic()
+        self.node.format()
+        return time.monotonic() - began
+
+    def is_running(self) -> bool:
+        return self.node.process is not None and self.node.process.poll() is None
+
+    @property
+    def subject(self) -> Subject:
+        return Subject(self.node.bootstrap, psutil.Process(self.node.pid))
+
+    def stop(self) -> None:
+        self.node.stop()
+
+    def kill(self) -> None:
+        self.node.kill()
+
+    def remove(self) -> None:
+        self.node.kill()
+        self.node.remove()
+
+    def __enter__(self) -> Server:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.remove()
+
+
+class Servers:
+    """The brokers that are up, started when they are first asked for."""
+
+    def __init__(self, settings: Sequence[str] = ()) -> None:
+        self._settings = settings
+        self._running: dict[Setup, Server] = {}
+
+    def running(self, setup: Setup) -> Subject:
+        server = self._running.get(setup)
+        if server is None or not server.is_running():
+            if server is not None:
+                server.remove()
+            server = self._running[setup] = self.fresh(setup)
+            server.start()
+        return server.subject
+
+    def fresh(self, setup: Setup) -> Server:
+        return Server(setup, self._settings if setup.is_ottla else ())
+
+    def close(self) -> None:
+        while self._running:
+            _, server = self._running.popitem()
+            try:
+                server.stop()
+            finally:
+                server.remove()
 
 
 @dataclass(frozen=True)
@@ -79,3 +172,6 @@ def cost_of(subject: Subject, work: Callable[[], object]) -> Cost:
     cpu, began = subject.cpu_seconds(), time.perf_counter()
     work()
     return Cost(time.perf_counter() - began, subject.cpu_seconds() - cpu)
+
+
+KAFKA_NAME = f"Apache Kafka {VERSION}"

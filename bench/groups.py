@@ -1,18 +1,15 @@
-"""Groups: positions committed, heartbeats of a large group, members that join."""
+"""Groups: positions committed, and heartbeats of a large group."""
 
 from __future__ import annotations
 
-import threading
 import time
+from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any
 
-from confluent_kafka import Consumer, TopicPartition
-
-from bench.brokers import Subject
 from bench.messages import DEPTH, PATIENCE_SECONDS, answer, ask, find_coordinator, frame, pipelined
-from bench.report import Figure
 from bench.wire import Connection, create_topic
+from bench.workload import Family, Figure, Selection, Site, Workload
 from ottla.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, TopicPartitions
 from ottla.protocol.messages.describe_groups import DescribeGroupsRequest
 from ottla.protocol.messages.heartbeat import HeartbeatRequest
@@ -24,9 +21,18 @@ from ottla.protocol.messages.offset_commit import (
 )
 from ottla.protocol.messages.sync_group import SyncGroupRequest
 
+MEMBERS = 500
 
-def offset_commits(subject: Subject, count: int) -> list[Figure]:
+
+def workloads() -> Iterator[Workload]:
+    yield Workload(Family.GROUPS, "groups: offset commits", offset_commits, Selection.SMOKE, synced=True)
+    yield Workload(Family.GROUPS, "groups: heartbeats, classic protocol", classic_heartbeats)
+    yield Workload(Family.GROUPS, "groups: heartbeats, consumer protocol", consumer_heartbeats)
+
+
+def offset_commits(site: Site) -> list[Figure]:
     """One partition per commit, by a consumer that assigns its partitions itself."""
+    subject = site.subject
     create_topic(subject.address, "committed")
     find_coordinator(subject, "bench-commits")
     partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=0)
@@ -36,7 +42,7 @@ def offset_commits(subject: Subject, count: int) -> list[Figure]:
         until_served(
             lambda: ask(connection, request, 7).topics[0].partitions[0].error_code, "an offset commit"
         )
-        return pipelined(subject, "offset commits", connection, [frame(request, 7)] * DEPTH, count)
+        return pipelined(site, "offset commits", connection, [frame(request, 7)] * DEPTH, 20_000)
 
 
 def until_served(error: Any, what: str) -> None:
@@ -51,9 +57,10 @@ def until_served(error: Any, what: str) -> None:
 # --- heartbeats ------------------------------------------------------------------------------
 
 
-def classic_heartbeats(subject: Subject, members: int, count: int) -> list[Figure]:
+def classic_heartbeats(site: Site) -> list[Figure]:
     """Members of one stable classic group."""
-    group = "bench-classic"
+    subject, members = site.subject, site.sized(MEMBERS)
+    group = f"bench-classic-{time.monotonic_ns()}"
     find_coordinator(subject, group)
     with ExitStack() as stack:
         connections = [stack.enter_context(Connection(subject.address)) for _ in range(members)]
@@ -62,13 +69,8 @@ def classic_heartbeats(subject: Subject, members: int, count: int) -> list[Figur
             HeartbeatRequest(group_id=group, generation_id=generation, member_id=member) for member in ids
         ]
         first = connections[0]
-        figures = pipelined(
-            subject,
-            f"heartbeats, classic group of {members:,}",
-            first,
-            [frame(beat, 3) for beat in beats],
-            count,
-        )
+        name = f"heartbeats, classic group of {members:,}"
+        figures = pipelined(site, name, first, [frame(beat, 3) for beat in beats], 30_000)
         if error := ask(first, beats[-1], 3).error_code:
             raise RuntimeError(f"a heartbeat is answered with error {error}")
         return figures
@@ -112,10 +114,11 @@ def form_classic_group(group: str, connections: list[Connection]) -> tuple[list[
     return [each.member_id for each in answers], generation
 
 
-def consumer_heartbeats(subject: Subject, members: int, count: int) -> list[Figure]:
+def consumer_heartbeats(site: Site) -> list[Figure]:
     """Members of one consumer group (KIP-848) that have nothing new to say or to hear."""
+    subject, members = site.subject, site.sized(MEMBERS)
     create_topic(subject.address, "heartbeats", 100)
-    group = "bench-heartbeats"
+    group = f"bench-heartbeats-{time.monotonic_ns()}"
     find_coordinator(subject, group)
     with Connection(subject.address) as connection:
         crew = [Member(connection, group, f"member-{number}") for number in range(members)]
@@ -130,7 +133,7 @@ def consumer_heartbeats(subject: Subject, members: int, count: int) -> list[Figu
                 raise RuntimeError("a consumer group does not settle")
         name = f"heartbeats, consumer group of {members:,}"
         frames = [frame(member.request(), 1) for member in crew]
-        figures = pipelined(subject, name, connection, frames, count)
+        figures = pipelined(site, name, connection, frames, 30_000)
         if crew[-1].beat():
             raise RuntimeError("the group was not at rest")
         return figures
@@ -172,55 +175,3 @@ class Member:
                     for each in found.assignment.topic_partitions
                 ]
         return int(found.error_code)
-
-
-# --- joining ---------------------------------------------------------------------------------
-
-
-def joins(subject: Subject, members: int, protocol: str) -> list[Figure]:
-    """From the first member's start until every member has its share (librdkafka, at its own pace)."""
-    topic = f"joined-{protocol}"
-    create_topic(subject.address, topic, members)
-    find_coordinator(subject, topic)
-    consumers = [
-        Consumer(
-            {
-                "bootstrap.servers": subject.bootstrap,
-                "group.id": topic,
-                "group.protocol": protocol,
-                "enable.auto.commit": False,
-            }
-        )
-        for _ in range(members)
-    ]
-    # Told by callbacks: asking a consumer from another thread than the one that polls it can hang librdkafka.
-    owned = [0] * members
-    settled = threading.Event()
-
-    def poll(number: int, consumer: Consumer) -> None:
-        def assigned(_: Consumer, partitions: list[TopicPartition]) -> None:
-            owned[number] += len(partitions)
-
-        def revoked(_: Consumer, partitions: list[TopicPartition]) -> None:
-            owned[number] -= len(partitions)
-
-        consumer.subscribe([topic], on_assign=assigned, on_revoke=revoked)
-        while not settled.is_set():
-            consumer.poll(0.05)
-        consumer.close()
-
-    threads = [threading.Thread(target=poll, args=each) for each in enumerate(consumers)]
-    began = time.perf_counter()
-    try:
-        for thread in threads:
-            thread.start()
-        while set(owned) != {1}:
-            if time.perf_counter() - began > PATIENCE_SECONDS:
-                raise RuntimeError(f"{members} members did not settle in {PATIENCE_SECONDS} s: {owned}")
-            time.sleep(0.01)
-        seconds = time.perf_counter() - began
-    finally:
-        settled.set()
-    for thread in threads:
-        thread.join()
-    return [Figure(f"{members} members start at once and settle, {protocol} protocol", "s", seconds)]

@@ -7,8 +7,9 @@ import time
 from typing import Any
 
 from bench.brokers import Subject, cost_of
-from bench.report import Figure
+from bench.requests import per_request
 from bench.wire import Connection
+from bench.workload import Figure, Site
 from ottla.protocol import apis, codec, headers
 from ottla.protocol.messages.find_coordinator import FindCoordinatorRequest
 
@@ -42,19 +43,14 @@ def find_coordinator(subject: Subject, key: str, key_type: int = GROUP) -> None:
             time.sleep(0.05)
 
 
-def pipelined(
-    subject: Subject, name: str, connection: Connection, frames: list[bytes], count: int
-) -> list[Figure]:
+def pipelined(site: Site, name: str, connection: Connection, frames: list[bytes], count: int) -> list[Figure]:
     """What one of these requests costs, and how many are answered, `DEPTH` of them on their way at a time."""
     turns = [b"".join(frames[start : start + DEPTH]) for start in range(0, len(frames), DEPTH)]
+    rounds = site.work(count / DEPTH, at_least=2)
 
     def work(rounds: int) -> None:
         for number in range(rounds):
             connection.pipeline(turns[number % len(turns)], DEPTH)
 
-    work(count // DEPTH // 2)
-    cost = cost_of(subject, lambda: work(count // DEPTH))
-    return [
-        Figure(f"{name}: broker CPU per request", "us", cost.cpu_seconds / count * 1e6),
-        Figure(name, "1/s", count / cost.seconds, higher_is_better=True),
-    ]
+    work(rounds // 2)
+    return per_request(name, cost_of(site.subject, lambda: work(rounds)), rounds * DEPTH)

@@ -2,20 +2,39 @@
 
 from __future__ import annotations
 
-import statistics
-import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
-from bench.brokers import Subject, cost_of
-from bench.report import Figure
+from confluent_kafka import Producer
+
+from bench.brokers import Cost, cost_of
+from bench.percentiles import percentiles
 from bench.wire import Connection, batch, create_topic, fetch_error, fetch_frame, produce_error, produce_frame
+from bench.workload import Family, Figure, Selection, Site, Workload
 
 DEPTH = 50  # requests on their way at a time, over each of two connections
+SECONDS = 300.0
 
 
-def produce_requests(subject: Subject, count: int) -> list[Figure]:
+def workloads() -> Iterator[Workload]:
+    yield Workload(Family.REQUESTS, "requests: produce", produce_requests, Selection.SMOKE)
+    yield Workload(Family.REQUESTS, "requests: fetch", fetch_requests, Selection.SMOKE)
+    yield Workload(Family.REQUESTS, "requests: librdkafka", one_record_per_request, Selection.QUICK)
+    yield Workload(
+        Family.LATENCY, "latency of acks=1", lambda site: acknowledgement(site, "1"), Selection.QUICK
+    )
+    yield Workload(
+        Family.LATENCY,
+        "latency of acks=all",
+        lambda site: acknowledgement(site, "all"),
+        Selection.SMOKE,
+        synced=True,
+    )
+
+
+def produce_requests(site: Site) -> list[Figure]:
     """One record of 100 bytes per request."""
+    subject = site.subject
     create_topic(subject.address, "small-produce", 2)
     with Connection(subject.address) as first, Connection(subject.address) as second:
         connections = (first, second)
@@ -30,102 +49,85 @@ def produce_requests(subject: Subject, count: int) -> list[Figure]:
                 for connection in connections:
                     connection.skip_frames(DEPTH)
 
-        return per_request(subject, "produce", work, count)
+        return pipelined(site, "produce one record of 100 B", work, 60_000)
 
 
-def fetch_requests(subject: Subject, count: int) -> list[Figure]:
+def fetch_requests(site: Site) -> list[Figure]:
     """One small batch per request: the newest, as a consumer that keeps up asks for, or any of 10,000."""
-    create_topic(subject.address, "small-fetch")
+    subject = site.subject
+    topic = f"small-fetch-{time.monotonic_ns()}"
+    create_topic(subject.address, topic)
     with Connection(subject.address) as connection:
-        request = produce_frame("small-fetch", batch(1, 100))
+        request = produce_frame(topic, batch(1, 100))
         for _ in range(200):
             connection.pipeline(request * DEPTH, DEPTH)
-        newest = fetch_frame("small-fetch", 10_000, partition_max_bytes=1_000_000) * (2 * DEPTH)
-        anywhere = b"".join(
-            fetch_frame("small-fetch", number * 7919 % 10_000, partition_max_bytes=100)
-            for number in range(2 * DEPTH)
-        )
+        newest = [fetch_frame(topic, 10_000, partition_max_bytes=1_000_000)] * (2 * DEPTH)
+        anywhere = [
+            fetch_frame(topic, number * 7919 % 10_000, partition_max_bytes=100) for number in range(2 * DEPTH)
+        ]
         figures = []
-        for name, frames, share in (("fetch newest", newest, 1), ("fetch any", anywhere, 4)):
-            answer = connection.ask(frames[: len(frames) // (2 * DEPTH)])
-            if error := fetch_error(answer, "small-fetch"):
+        for name, frames, count in (("the newest", newest, 30_000), ("any", anywhere, 15_000)):
+            if error := fetch_error(connection.ask(frames[0]), topic):
                 raise RuntimeError(f"fetch answers error {error}")
 
-            def work(rounds: int, frames: bytes = frames) -> None:
+            def work(rounds: int, frames: bytes = b"".join(frames)) -> None:
                 for _ in range(rounds):
                     connection.pipeline(frames, 2 * DEPTH)
 
-            figures += per_request(subject, name, work, count // share)
+            figures += pipelined(site, f"fetch {name} record of 100 B", work, count)
         return figures
 
 
-def per_request(subject: Subject, name: str, work: Callable[[int], None], count: int) -> list[Figure]:
-    rounds = count // (2 * DEPTH)
+def pipelined(site: Site, name: str, work: Callable[[int], None], count: int) -> list[Figure]:
+    rounds = site.work(count / (2 * DEPTH), at_least=2)
     work(rounds // 2)  # the JVM compiles, Python specialises
-    cost = cost_of(subject, lambda: work(rounds))
-    requests = rounds * 2 * DEPTH
+    return per_request(name, cost_of(site.subject, lambda: work(rounds)), rounds * 2 * DEPTH)
+
+
+def per_request(name: str, cost: Cost, count: int) -> list[Figure]:
     return [
-        Figure(f"{name}, 100 B: broker CPU per request", "us", cost.cpu_seconds / requests * 1e6),
-        Figure(f"{name}, 100 B", "1/s", requests / cost.seconds, higher_is_better=True),
+        Figure(name, "1/s", count / cost.seconds, higher_is_better=True),
+        Figure(f"{name}: broker CPU", "s/100k", cost.cpu_seconds / count * 1e5),
     ]
 
 
-def acknowledgement(subject: Subject, count: int) -> list[Figure]:
-    """Time from a produce request to its answer, one at a time."""
-    figures = []
-    for acks, word in ((1, "1"), (-1, "all")):
-        topic = f"acks-{word}"
-        create_topic(subject.address, topic)
-        request = produce_frame(topic, batch(1, 100), acks=acks)
-        with Connection(subject.address) as connection:
-            for _ in range(count // 4):
-                connection.ask(request)
-            times = [timed(lambda: connection.ask(request)) for _ in range(count)]  # noqa: B023
-        figures += percentiles(f"acks={word}", times)
-    return figures
+def one_record_per_request(site: Site) -> list[Figure]:
+    subject, count = site.subject, site.work(50_000)
+    create_topic(subject.address, "single")
+    producer = Producer(
+        {
+            "bootstrap.servers": subject.bootstrap,
+            "linger.ms": 0,
+            "batch.num.messages": 1,
+            "acks": 1,
+            "queue.buffering.max.messages": 1_000_000,
+        }
+    )
 
-
-def end_to_end(subject: Subject, count: int) -> list[Figure]:
-    """Time from sending a record to having it from a fetch that waited for it."""
-    create_topic(subject.address, "end-to-end")
-    sent: list[float] = []
-    times: list[float] = []
-    waiting = threading.Semaphore(0)
-    arrived = threading.Semaphore(0)
-
-    def consume() -> None:
-        with Connection(subject.address) as connection:
-            for number in range(count):
-                waiting.release()
-                request = fetch_frame(
-                    "end-to-end", number + 1, partition_max_bytes=10_000, max_wait_ms=20_000
-                )
-                connection.ask(request)
-                times.append(time.perf_counter() - sent[number])
-                arrived.release()
-
-    consumer = threading.Thread(target=consume)
-    consumer.start()
-    request = produce_frame("end-to-end", batch(1, 100))
-    with Connection(subject.address) as connection:
+    def work(count: int) -> None:
         for _ in range(count):
-            waiting.acquire()
-            sent.append(time.perf_counter())
+            producer.produce("single", bytes(100))
+        if left := producer.flush(SECONDS):
+            raise RuntimeError(f"{left} messages were not delivered")
+
+    work(count // 2)
+    return per_request(
+        "librdkafka, one record of 100 B per request", cost_of(subject, lambda: work(count)), count
+    )
+
+
+def acknowledgement(site: Site, acks: str) -> list[Figure]:
+    """Time from a produce request to its answer, one at a time."""
+    subject, count = site.subject, site.work(4_000, at_least=100)
+    topic = f"acks-{acks}"
+    create_topic(subject.address, topic)
+    request = produce_frame(topic, batch(1, 100), acks=-1 if acks == "all" else 1)
+    times = []
+    with Connection(subject.address) as connection:
+        for _ in range(count // 4):
             connection.ask(request)
-            arrived.acquire()
-    consumer.join()
-    return percentiles("end to end", times[count // 5 :])
-
-
-def timed(work: Callable[[], object]) -> float:
-    began = time.perf_counter()
-    work()
-    return time.perf_counter() - began
-
-
-def percentiles(name: str, seconds: list[float]) -> list[Figure]:
-    hundredths = statistics.quantiles(seconds, n=100)
-    return [
-        Figure(f"{name}: latency p50", "ms", hundredths[49] * 1e3),
-        Figure(f"{name}: latency p99", "ms", hundredths[98] * 1e3),
-    ]
+        for _ in range(count):
+            began = time.perf_counter()
+            connection.ask(request)
+            times.append(time.perf_counter() - began)
+    return percentiles(f"acks={acks}, one at a time", times)

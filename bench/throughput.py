@@ -2,60 +2,133 @@
 
 from __future__ import annotations
 
+import itertools
+import random
 import time
-from typing import Any
+from collections.abc import Iterator
+from functools import partial
+from typing import Any, NamedTuple
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 
 from bench.brokers import Cost, Subject, cost_of
-from bench.report import Figure
-from bench.wire import Connection, batch, create_topic, fetch_frame, produce_frame
+from bench.wire import Connection, batch, create_topic, delete_topic, fetch_frame, produce_frame
+from bench.workload import Family, Figure, Selection, Site, Workload
 
 SECONDS = 300.0
-PARTITIONS = 4
+RECEIVE, SEND = "receive and append", "sendfile"
 
 
-def librdkafka(subject: Subject, size: int, megabytes: int) -> list[Figure]:
+class Case(NamedTuple):
+    """One point of the matrix. Idempotent producers have acks=all."""
+
+    size: int = 1_000
+    partitions: int = 12
+    codec: str = "none"
+    acks: str = "1"
+    idempotent: bool = False
+
+    def __str__(self) -> str:
+        size = f"{self.size // 1000} KB" if self.size >= 1000 else f"{self.size} B"
+        partitions = f"{self.partitions} partition{'s' * (self.partitions > 1)}"
+        codec = "" if self.codec == "none" else f", {self.codec}"
+        return f"{size}, {partitions}{codec}, {'idempotent' if self.idempotent else f'acks={self.acks}'}"
+
+    @property
+    def megabytes(self) -> int:
+        """Enough for a second or so."""
+        return {100: 60, 1_000: 250, 10_000: 400}[self.size] // (1 if self.codec == "none" else 2)
+
+
+def cases() -> Iterator[Case]:
+    guarantees = (("1", False), ("all", False), ("all", True))
+    for size, partitions, codec, (acks, idempotent) in itertools.product(
+        (100, 1_000, 10_000), (12, 1), ("none", "lz4", "zstd"), guarantees
+    ):
+        yield Case(size, partitions, codec, acks, idempotent)
+
+
+def selection_of(case: Case) -> Selection:
+    """An ordinary run changes one thing at a time; a full one has every combination."""
+    plain = Case()
+    if case == plain:
+        return Selection.SMOKE
+    if case in (Case(size=100), Case(acks="all")):
+        return Selection.QUICK
+    changed = sum(ours != theirs for ours, theirs in zip(case, plain, strict=True)) - case.idempotent
+    return Selection.DEFAULT if changed == 1 else Selection.ALL
+
+
+def workloads() -> Iterator[Workload]:
+    for case in cases():
+        yield Workload(
+            Family.THROUGHPUT,
+            f"throughput {case}",
+            partial(librdkafka, case=case),
+            selection_of(case),
+            synced=case.acks == "all",
+        )
+    for size in (100, 1_000):
+        yield Workload(
+            Family.THROUGHPUT,
+            f"throughput 0.9 MB batches of {size} B",
+            partial(large_batches, size=size, megabytes=600),
+            Selection.SMOKE if size == 1_000 else Selection.DEFAULT,
+        )
+
+
+def librdkafka(site: Site, case: Case) -> list[Figure]:
     """In and out again; the client runs on the same machine and takes its share of the cores."""
-    count = megabytes * 1_000_000 // size
-    topic = f"bulk-{size}"
-    create_topic(subject.address, topic, PARTITIONS)
-    produce(subject, topic, size, count // 5)
-    inward = cost_of(subject, lambda: produce(subject, topic, size, count))
-    outward = cost_of(subject, lambda: consume(subject, topic, count))
+    subject = site.subject
+    count = site.work(case.megabytes * 1_000_000 / case.size, at_least=1_000)
+    topic = f"bulk-{'-'.join(map(str, case))}-{time.monotonic_ns()}"
+    create_topic(subject.address, topic, case.partitions)
+    produce(subject, topic, case, count // 4)
+    inward = cost_of(subject, lambda: produce(subject, topic, case, count))
+    outward = cost_of(subject, lambda: consume(subject, topic, case.partitions, count))
+    delete_topic(subject.address, topic)
+    plain = case.codec == "none"
     return [
-        *bulk(f"produce {size} B records", inward, count, size),
-        *bulk(f"consume {size} B records", outward, count, size),
+        *bulk(f"produce {case}", inward, count, case.size, RECEIVE if plain else None),
+        *bulk(f"consume {case}", outward, count, case.size, SEND if plain else None),
     ]
 
 
-def produce(subject: Subject, topic: str, size: int, count: int) -> None:
+def payloads(size: int, count: int) -> list[bytes]:
+    """Words out of a small vocabulary, which compress to about a half."""
+    chance = random.Random(7)
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    words = ["".join(chance.choices(letters, k=chance.randint(3, 10))) for _ in range(3_000)]
+    text = " ".join(chance.choices(words, k=max(2_000, size // 2))).encode()
+    starts = [chance.randrange(len(text) - size) for _ in range(count)]
+    return [text[start : start + size] for start in starts]
+
+
+def produce(subject: Subject, topic: str, case: Case, count: int) -> None:
     producer = Producer(
         {
             "bootstrap.servers": subject.bootstrap,
             "linger.ms": 5,
             "batch.size": 1_000_000,
             "batch.num.messages": 100_000,
-            "acks": 1,
-            "queue.buffering.max.messages": 2_000_000,
-            "queue.buffering.max.kbytes": 1_000_000,
+            "acks": case.acks,
+            "enable.idempotence": case.idempotent,
+            "compression.type": case.codec,
+            "queue.buffering.max.messages": 10_000_000,
+            "queue.buffering.max.kbytes": 2_000_000,
         }
     )
-    step = 10_000
-    messages = [{"value": bytes(size)} for _ in range(step)]
-    for number in range(count // step):
-        while True:
-            taken = producer.produce_batch(topic, messages, partition=number % PARTITIONS)
-            if taken == step:
-                break
-            # A full queue takes none or some of them; what is counted is at least what is asked for.
-            producer.poll(0.01)
-    left = producer.flush(SECONDS)
-    if left:
+    step = max(1, min(count, 1_000_000 // case.size))
+    messages = [{"value": payload} for payload in payloads(case.size, step)]
+    for number, start in enumerate(range(0, count, step)):
+        part = messages[: count - start]
+        if producer.produce_batch(topic, part, partition=number % case.partitions) != len(part):
+            raise RuntimeError("librdkafka does not take what it has room for")
+    if left := producer.flush(SECONDS):
         raise RuntimeError(f"{left} messages were not delivered")
 
 
-def consume(subject: Subject, topic: str, count: int) -> None:
+def consume(subject: Subject, topic: str, partitions: int, count: int) -> None:
     settings: dict[str, Any] = {
         "bootstrap.servers": subject.bootstrap,
         "group.id": "not-used",
@@ -70,47 +143,25 @@ def consume(subject: Subject, topic: str, count: int) -> None:
     consumer = Consumer(settings)
     deadline = time.monotonic() + SECONDS
     try:
-        consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in range(PARTITIONS)])
+        consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in range(partitions)])
         found = 0
         while found < count:
-            found += len(consumer.consume(50_000, timeout=0.2))
+            found += len(consumer.consume(min(50_000, count - found), timeout=0.2))
             if time.monotonic() > deadline:
                 raise RuntimeError(f"only {found} of {count} messages came")
     finally:
         consumer.close()
 
 
-def one_record_per_request(subject: Subject, count: int) -> list[Figure]:
-    create_topic(subject.address, "single")
-    producer = Producer(
-        {
-            "bootstrap.servers": subject.bootstrap,
-            "linger.ms": 0,
-            "batch.num.messages": 1,
-            "acks": 1,
-            "queue.buffering.max.messages": 1_000_000,
-        }
-    )
-
-    def work() -> None:
-        for _ in range(count):
-            producer.produce("single", bytes(100))
-        if left := producer.flush(SECONDS):
-            raise RuntimeError(f"{left} messages were not delivered")
-
-    work()
-    cost = cost_of(subject, work)
-    return [Figure("librdkafka, one record per request", "1/s", count / cost.seconds, higher_is_better=True)]
-
-
-def large_batches(subject: Subject, size: int, megabytes: int) -> list[Figure]:
+def large_batches(site: Site, size: int, megabytes: int) -> list[Figure]:
     """Batches just under a megabyte from a client that costs nothing, two on their way."""
-    topic = f"large-{size}"
+    subject = site.subject
+    topic = f"large-{size}-{time.monotonic_ns()}"
     create_topic(subject.address, topic)
     records = 900_000 // (size + 10)
     data = batch(records, size)
     request = produce_frame(topic, data)
-    rounds = max(4, megabytes * 1_000_000 // len(data) // 2)
+    rounds = site.work(megabytes * 1_000_000 / len(data) / 2, at_least=4)
     with Connection(subject.address) as connection:
 
         def send(rounds: int) -> None:
@@ -128,17 +179,17 @@ def large_batches(subject: Subject, size: int, megabytes: int) -> list[Figure]:
         inward = cost_of(subject, lambda: send(rounds))
         receive(rounds // 4)
         outward = cost_of(subject, lambda: receive(rounds))
+    delete_topic(subject.address, topic)
     count = rounds * 2 * records
     return [
-        *bulk(f"produce 0.9 MB batches of {size} B", inward, count, size),
-        *bulk(f"fetch 0.9 MB batches of {size} B", outward, count, size),
+        *bulk(f"produce 0.9 MB batches of {size} B records", inward, count, size, RECEIVE),
+        *bulk(f"fetch 0.9 MB batches of {size} B records", outward, count, size, SEND),
     ]
 
 
-def bulk(name: str, cost: Cost, count: int, size: int) -> list[Figure]:
+def bulk(name: str, cost: Cost, count: int, size: int, floor: str | None = None) -> list[Figure]:
     gigabytes = count * size / 1e9
     return [
-        Figure(name, "1/s", count / cost.seconds, higher_is_better=True),
         Figure(name, "MB/s", gigabytes * 1e3 / cost.seconds, higher_is_better=True),
-        Figure(f"{name}: broker CPU", "s/GB", cost.cpu_seconds / gigabytes),
+        Figure(f"{name}: broker CPU", "s/GB", cost.cpu_seconds / gigabytes, floor=floor),
     ]

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
 from confluent_kafka import Producer as Librdkafka
 
-from bench.brokers import Subject, cost_of
+from bench.brokers import Cost, Subject, cost_of
 from bench.messages import PATIENCE_SECONDS, TRANSACTION, answer, ask, find_coordinator, frame
-from bench.report import Figure
 from bench.wire import Connection, create_topic
+from bench.workload import Family, Figure, Selection, Site, Workload
 from ottla.protocol.batch import Record, write_batch
 from ottla.protocol.messages.end_txn import EndTxnRequest
 from ottla.protocol.messages.init_producer_id import InitProducerIdRequest
@@ -21,29 +23,45 @@ TRANSACTIONAL = 0x10
 CONCURRENT_TRANSACTIONS = 51
 
 
-def librdkafka(subject: Subject, count: int) -> list[Figure]:
+def workloads() -> Iterator[Workload]:
+    yield Workload(
+        Family.TRANSACTIONS, "transactions of librdkafka", librdkafka, Selection.DEFAULT, synced=True
+    )
+    for producers in (1, 20):
+        yield Workload(
+            Family.TRANSACTIONS,
+            f"transactions of {producers}",
+            partial(transactions, producers=producers, count=300 if producers == 1 else 1_000),
+            Selection.SMOKE if producers > 1 else Selection.DEFAULT,
+            synced=True,
+        )
+
+
+def librdkafka(site: Site) -> list[Figure]:
     """One producer of transaction version 1, which asks three times for each."""
+    subject, count = site.subject, site.work(200)
     create_topic(subject.address, "transactional")
     producer = Librdkafka(
         {"bootstrap.servers": subject.bootstrap, "transactional.id": "bench", "linger.ms": 0}
     )
     producer.init_transactions(PATIENCE_SECONDS)
 
-    def work() -> None:
+    def work(count: int) -> None:
         for _ in range(count):
             producer.begin_transaction()
             producer.produce("transactional", b"value")
             producer.commit_transaction(PATIENCE_SECONDS)
 
-    work()
-    cost = cost_of(subject, work)
-    return [Figure("transactions of librdkafka", "1/s", count / cost.seconds, higher_is_better=True)]
+    work(count // 4)
+    return per_transaction("transactions of librdkafka", cost_of(subject, lambda: work(count)), count)
 
 
-def transactions(subject: Subject, producers: int, count: int) -> list[Figure]:
+def transactions(site: Site, producers: int, count: int) -> list[Figure]:
     """Producers of transaction version 2, as Java's clients are: Produce and EndTxn. Each has a partition."""
+    subject = site.subject
     topic = f"transactions-{producers}"
     create_topic(subject.address, topic, producers)
+    rounds = site.work(count / producers)
     with ExitStack() as stack:
         connections = [stack.enter_context(Connection(subject.address)) for _ in range(producers)]
         crew = [Producer(subject, connection, topic, number) for number, connection in enumerate(connections)]
@@ -52,14 +70,17 @@ def transactions(subject: Subject, producers: int, count: int) -> list[Figure]:
             for _ in range(rounds):
                 one_of_each(crew)
 
-        work(max(1, count // producers // 4))
-        rounds = count // producers
+        work(max(1, rounds // 4))
         cost = cost_of(subject, lambda: work(rounds))
-    total = rounds * producers
-    name = f"transactions of {producers} producer{'s' * (producers > 1)}"
+    return per_transaction(
+        f"transactions of {producers} producer{'s' * (producers > 1)}", cost, rounds * producers
+    )
+
+
+def per_transaction(name: str, cost: Cost, count: int) -> list[Figure]:
     return [
-        Figure(f"{name}: broker CPU per transaction", "us", cost.cpu_seconds / total * 1e6),
-        Figure(name, "1/s", total / cost.seconds, higher_is_better=True),
+        Figure(name, "1/s", count / cost.seconds, higher_is_better=True),
+        Figure(f"{name}: broker CPU", "s/100k", cost.cpu_seconds / count * 1e5),
     ]
 
 

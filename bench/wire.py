@@ -9,11 +9,12 @@ from __future__ import annotations
 import socket
 import struct
 import time
+from collections.abc import Sequence
 from typing import Self
 
 import crc32c
 
-PRODUCE, FETCH, API_VERSIONS, CREATE_TOPICS = 0, 1, 18, 19
+PRODUCE, FETCH, API_VERSIONS, CREATE_TOPICS, DELETE_TOPICS = 0, 1, 18, 19, 20
 SIZE = struct.Struct(">i")
 
 
@@ -38,9 +39,14 @@ def varint(number: int) -> bytes:
 
 def batch(count: int, size: int) -> bytes:
     """A batch of `count` records with a value of `size` bytes each."""
+    return batch_of([bytes(size)] * count)
+
+
+def batch_of(values: Sequence[bytes]) -> bytes:
     records = bytearray()
-    for delta in range(count):
-        body = b"\0\0" + varint(delta) + varint(-1) + varint(size) + bytes(size) + varint(0)
+    count = len(values)
+    for delta, value in enumerate(values):
+        body = b"\0\0" + varint(delta) + varint(-1) + varint(len(value)) + value + varint(0)
         records += varint(len(body)) + body
     now = round(time.time() * 1000)
     payload = struct.pack(">hiqqqhii", 0, count - 1, now, now, -1, -1, -1, count) + records
@@ -53,10 +59,12 @@ def produce_frame(topic: str, records: bytes, *, acks: int = 1, partition: int =
     return frame(PRODUCE, 8, body)
 
 
-def fetch_frame(topic: str, offset: int, *, partition_max_bytes: int, max_wait_ms: int = 0) -> bytes:
+def fetch_frame(
+    topic: str, offset: int, *, partition_max_bytes: int, max_wait_ms: int = 0, partition: int = 0
+) -> bytes:
     body = struct.pack(">iiiibii", -1, max_wait_ms, 1, 100_000_000, 0, 0, -1)
     body += SIZE.pack(1) + text(topic)
-    body += struct.pack(">iiiqqi", 1, 0, -1, offset, -1, partition_max_bytes)
+    body += struct.pack(">iiiqqi", 1, partition, -1, offset, -1, partition_max_bytes)
     return frame(FETCH, 11, body + SIZE.pack(0) + text(""))
 
 
@@ -137,6 +145,12 @@ def create_topic(address: tuple[str, int], topic: str, partitions: int = 1) -> N
             while produce_error(connection.ask(request), topic) != 0:
                 if time.monotonic() > deadline:
                     raise RuntimeError(f"{topic} takes no records")
+
+
+def delete_topic(address: tuple[str, int], topic: str) -> None:
+    """A bench writes more than a disk may hold at once."""
+    with Connection(address) as connection:
+        connection.ask(frame(DELETE_TOPICS, 1, SIZE.pack(1) + text(topic) + SIZE.pack(30_000)))
 
 
 def produce_error(response: bytes, topic: str) -> int:

@@ -1,14 +1,28 @@
-"""The jars of one Apache Kafka release, resolved by Maven into the project's `.kafka/` folder."""
+"""The jars of one Apache Kafka release, resolved by Maven into the project's `.kafka/` folder.
+
+`KAFKA_LIB` names a folder of jars to take instead, such as `libs` of Kafka's own archive.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
 
-VERSION = os.environ.get("KAFKA_VERSION", "4.3.0")
 PROJECT = Path(__file__).resolve().parents[2]
+GIVEN = os.environ.get("KAFKA_LIB")
+
+
+def version_in(library: Path) -> str | None:
+    """The release whose broker is in this folder of jars."""
+    names = [jar.name for jar in library.glob("kafka_2.13-*.jar")]
+    found = [match.group(1) for name in names if (match := re.fullmatch(r"kafka_2\.13-([\d.]+)\.jar", name))]
+    return found[0] if found else None
+
+
+VERSION = (GIVEN and version_in(Path(GIVEN))) or os.environ.get("KAFKA_VERSION", "4.3.0")
 
 # Kafka's poms leave the choice of a logger to whoever runs it, so one is named here.
 ARTIFACTS = (
@@ -41,7 +55,11 @@ def home() -> Path:
 
 
 def jars() -> Path:
-    """The folder of jars, fetched on first use."""
+    """The folder of jars: the one that is given, or one that is fetched on first use."""
+    if GIVEN:
+        if version_in(Path(GIVEN)) is None:
+            raise KafkaUnavailable(f"KAFKA_LIB={GIVEN} has no kafka_2.13 jar in it")
+        return Path(GIVEN).resolve()
     library = home() / "lib"
     if not (home() / "complete").exists():
         fetch(library)
@@ -55,18 +73,30 @@ def java() -> str:
     return found
 
 
-def command(main_class: str, *arguments: str, heap: str = "256m", quiet: bool = True) -> list[str]:
+# What Kafka's own start script gives a server (kafka-run-class.sh).
+SERVER_OPTIONS = (
+    "-server",
+    "-XX:+UseG1GC",
+    "-XX:MaxGCPauseMillis=20",
+    "-XX:InitiatingHeapOccupancyPercent=35",
+    "-XX:+ExplicitGCInvokesConcurrent",
+)
+
+
+def command(
+    main_class: str, *arguments: str, heap: str = "256m", quiet: bool = True, brief: bool = True
+) -> list[str]:
     """The command line that runs one of Kafka's classes.
 
     A tool gets its log on stderr and only when something is wrong, so that stdout is what it prints;
-    a server logs to stdout.
+    a server logs to stdout. One that is done in a moment is not worth the optimising compiler.
     """
     classpath = f"{jars()}/*"
     logging = logging_file("quiet" if quiet else "server")
     return [
         java(),
         f"-Xmx{heap}",
-        "-XX:TieredStopAtLevel=1" if quiet else "-XX:+UseG1GC",
+        *(("-XX:TieredStopAtLevel=1",) if quiet and brief else SERVER_OPTIONS),
         "-XX:+ExitOnOutOfMemoryError",
         "-Djava.net.preferIPv4Stack=true",
         f"-Dlog4j2.configurationFile={logging}",

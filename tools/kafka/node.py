@@ -91,6 +91,11 @@ class KafkaNode:
 
     def start(self) -> None:
         """Returns once the node says that it has started."""
+        self.launch()
+        self.wait_until_started()
+
+    def launch(self) -> None:
+        """Begins to start; `log()` and the port tell how far it is."""
         if self.fresh and not (self.data_dir / "meta.properties").exists():
             self.format()
         config = str(self.write_properties())
@@ -101,9 +106,11 @@ class KafkaNode:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
+
+    def wait_until_started(self) -> None:
         deadline = time.monotonic() + START_SECONDS
         while b"Kafka Server started" not in self.log_file.read_bytes():
-            if self.process.poll() is not None or time.monotonic() > deadline:
+            if self.process is None or self.process.poll() is not None or time.monotonic() > deadline:
                 text = self.log()
                 self.kill()
                 raise KafkaUnavailable(f"Apache Kafka did not start on {self.data_dir}:\n{text[-6000:]}")

@@ -37,10 +37,17 @@ class ToolFailed(RuntimeError):
     """A tool ended with an exit code other than zero."""
 
 
-def run_tool(tool: str, *arguments: str, stdin: str = "", timeout: float = 120.0) -> str:
+def run_tool(
+    tool: str,
+    *arguments: str,
+    stdin: str = "",
+    timeout: float = 120.0,
+    heap: str = "256m",
+    brief: bool = True,
+) -> str:
     """Stdout of the tool; its stderr is part of the error when it fails."""
     done = subprocess.run(
-        command(SHORT_NAMES.get(tool, tool), *arguments),
+        command(SHORT_NAMES.get(tool, tool), *arguments, heap=heap, brief=brief),
         input=stdin,
         capture_output=True,
         text=True,

@@ -1,0 +1,102 @@
+"""The table on the page: docs/benchmarks.md, between two markers, with the plots in docs/images/."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from bench.brokers import KAFKA_NAME, Setup
+from bench.report.plots import write_plots
+from bench.report.table import verdict
+from bench.report.words import floor_cell, is_better, measured, ratio, times_floor
+from bench.results import Results, Row
+from bench.workload import Family
+
+BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
+
+
+def write_page(results: Results, page: Path, images: Path) -> None:
+    """Replaces what is between the markers; what is around them is written by hand."""
+    text = page.read_text()
+    before, begin, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise ValueError(f"{page} has no markers {BEGIN} and {END}")
+    plots = write_plots(results, images)
+    relative = {family: path.relative_to(page.parent) for family, path in plots.items()}
+    page.write_text(before + BEGIN + "\n" + "\n".join(lines(results, relative)) + "\n" + END + after)
+
+
+def lines(results: Results, plots: dict[str, Path]) -> Iterator[str]:
+    yield f"Run of {results.when}, {results.rounds} rounds: {machine(results)}."
+    yield ""
+    if results.has_kafka():
+        yield verdict(results)
+        yield ""
+        yield from behind(results)
+    else:
+        yield "Apache Kafka was not there; these are Ottla's figures alone."
+        yield ""
+    for family, rows in results.families():
+        yield f"### {family.value}"
+        yield ""
+        yield from table(results, family, rows)
+        yield ""
+        yield f"![{family.value}]({plots[family.value]})"
+        yield ""
+    if results.notes:
+        yield "Not in the tables:"
+        yield ""
+        yield from (f"- {note}" for note in results.notes)
+        yield ""
+
+
+def machine(results: Results) -> str:
+    return ", ".join(f"{name} {value}" for name, value in results.machine.items())
+
+
+def behind(results: Results) -> Iterator[str]:
+    """Where Ottla loses, said first."""
+    lost = [
+        (comparison.ratio, row, comparison)
+        for row in results.rows
+        for comparison in row.comparisons()
+        if comparison.ratio is not None and is_better(comparison) is False
+    ]
+    if not lost:
+        return
+    yield "Where Ottla is behind:"
+    yield ""
+    for times, row, comparison in sorted(lost, key=lambda each: each[0]):
+        ours, theirs = measured(comparison.ottla), measured(comparison.kafka)
+        what = f"{row.name} ({comparison.durability.value})"
+        yield f"- {what}: {ours} {row.unit} against {theirs}, ratio {times:.2f}"
+    yield ""
+
+
+def table(results: Results, family: Family, rows: list[Row]) -> Iterator[str]:
+    if family is Family.FLOOR:
+        yield "| | unit | kernel alone |"
+        yield "|---|---|---:|"
+        for row in rows:
+            yield f"| {row.name} | {row.unit} | {floor_cell(row)} |"
+        return
+    floors = any(row.floor for row in rows)
+    yield f"| | unit | durability | Ottla | {KAFKA_NAME} | ratio |" + (" x floor |" if floors else "")
+    yield "|---|---|---|---:|---:|---:|" + ("---:|" if floors else "")
+    for row in rows:
+        if row.summary(Setup.KERNEL) is not None:
+            continue
+        for comparison in row.comparisons():
+            mark = {True: "**{}**", False: "{} ↓", None: "{}"}[is_better(comparison)]
+            cells = [
+                row.name,
+                row.unit,
+                comparison.durability.value,
+                measured(comparison.ottla),
+                measured(comparison.kafka),
+                mark.format(ratio(comparison)) if comparison.ratio is not None else "",
+            ]
+            if floors:
+                cells.append(times_floor(results, row, comparison))
+            yield f"| {' | '.join(cells)} |"

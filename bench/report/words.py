@@ -1,0 +1,50 @@
+"""Figures as they are printed, the same in the terminal and on the page."""
+
+from __future__ import annotations
+
+from bench.brokers import KAFKA_NAME, Setup
+from bench.results import Comparison, Results, Row, Summary
+
+FSYNC = (
+    "Durability: as shipped, Ottla syncs before it acknowledges acks=all and Apache Kafka does not. "
+    "fsync off: Ottla with ottla.durability=kafka; fsync on: Apache Kafka with log.flush.interval.messages=1."
+)
+COLUMNS = ("", "unit", "durability", "Ottla", KAFKA_NAME, "ratio", "x floor")
+
+
+def number(value: float) -> str:
+    if abs(value) >= 1000:
+        return f"{value:,.0f}"
+    return f"{value:.3g}"
+
+
+def measured(summary: Summary | None) -> str:
+    """The median, and how far rounds are apart."""
+    if summary is None:
+        return "-"
+    spread = f" ±{summary.spread * 100:.0f}%" if summary.high > summary.low else ""
+    return f"{number(summary.median)}{spread}"
+
+
+def ratio(comparison: Comparison) -> str:
+    return "" if comparison.ratio is None else f"{comparison.ratio:.2f}"
+
+
+def is_better(comparison: Comparison) -> bool | None:
+    """None where there is nothing to compare, or too little between them to tell."""
+    if comparison.ratio is None or 0.995 <= comparison.ratio < 1.005:
+        return None
+    return comparison.ratio > 1
+
+
+def times_floor(results: Results, row: Row, comparison: Comparison) -> str:
+    """How often the kernel's cost of the same bytes fits into Ottla's, and into Kafka's."""
+    floor = results.floors().get(row.floor or "")
+    if floor is None or comparison.ottla is None or not floor.median:
+        return ""
+    theirs = f" / {comparison.kafka.median / floor.median:.1f}" if comparison.kafka is not None else ""
+    return f"{comparison.ottla.median / floor.median:.1f}{theirs}"
+
+
+def floor_cell(row: Row) -> str:
+    return measured(row.summary(Setup.KERNEL))
