@@ -7,7 +7,7 @@ import struct
 import tempfile
 from pathlib import Path
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -282,6 +282,12 @@ def checksummed(log: bytes) -> bytes:
     added=st.lists(batches, min_size=1, max_size=40),
     damage=st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 255)), max_size=4),
     cut=st.integers(0, 3000),
+)
+@example(
+    # A base offset, which no checksum covers, that reaches beyond the start of the next segment.
+    added=[(2, 161, 0), (4, 700, 0), (1, 633, 0), (4, 64, 0), (4, 536, 0), (4, 0, 0), (1, 545, 0)],
+    damage=[(148900, 1)],
+    cut=0,
 )
 def test_recovering_twice_is_recovering_once_whatever_was_damaged(
     added: list[tuple[int, int, int]], damage: list[tuple[int, int]], cut: int

@@ -292,6 +292,8 @@ class Loader:
                     logger.warning("%s was cut off at offset %d", segment.path(LOG), end_offset)
                     self._delete_segments(number + 1)
                     break
+                if following.base_offset < end_offset:
+                    continue  # which finds that it overlaps
                 # Nothing happens in a gap between segments, so this is the state at the next base.
                 take_snapshot(self.files, self.directory, producers, following.base_offset)
         if end_offset > max(snapshots(self.directory), default=self.segments[0].base_offset):
