@@ -69,4 +69,4 @@ interop: $(READY) ## every client x every feature, on Ottla and Apache Kafka; IN
 	$(BIN)/python -m tools.interop $(INTEROP)
 
 clean: ## remove the environment and everything built
-	rm -rf $(VENV) build dist src/*.egg-info src/ottla/protocol/_kernel.c src/ottla/protocol/*.so
+	rm -rf $(VENV) build dist src/*.egg-info src/ottla/protocol/_*.c src/ottla/protocol/*.so
