@@ -18,7 +18,7 @@ from ottla.cli.options import (
 
 if TYPE_CHECKING:
     from ottla.client.cluster import Cluster
-    from ottla.client.cluster import Topic as KnownTopic
+    from ottla.client.topology import Topic as KnownTopic
 
 app = new_app("topic", "Make, show, change and delete topics.")
 

@@ -8,16 +8,24 @@ fails: somebody who mistyped an address wants to know now.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Iterable
 from enum import Enum
 from types import TracebackType
-from typing import Any, Final, NamedTuple, Self, TypeVar
+from typing import Any, Final, Self, TypeVar
 
 from ottla.client.addresses import Address, parse_bootstrap
 from ottla.client.connection import Connection
 from ottla.client.errors import ClientError, Disconnected, Unreachable, check, is_retriable
-from ottla.core.ids import ZERO_UUID, Uuid
+from ottla.client.security import PLAINTEXT, Security
+from ottla.client.topology import (
+    Broker,
+    Topic,
+    brokers_of,
+    coordinator_of,
+    coordinator_request,
+    topic_of,
+)
+from ottla.core.ids import Uuid
 from ottla.core.types import TopicPartition
 from ottla.protocol.errors import KafkaError, LeaderNotAvailable, UnknownTopicOrPartition
 from ottla.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
@@ -37,8 +45,6 @@ CREATION_SECONDS: Final = 5.0
 """How long a topic that a broker creates on demand may take to appear; a broker that does not create any
 answers just the same, so this is also how long a mistyped name is waited for."""
 
-GROUP, TRANSACTION = 0, 1
-
 
 class Purpose(Enum):
     """A broker answers in the order of the requests, and holds a fetch or a join for seconds. What should not
@@ -49,38 +55,19 @@ class Purpose(Enum):
     COORDINATOR = "coordinator"
 
 
-class Broker(NamedTuple):
-    id: int
-    host: str
-    port: int
-    rack: str | None = None
-
-
-class Partition(NamedTuple):
-    number: int
-    leader: int
-    leader_epoch: int
-    replicas: tuple[int, ...]
-    isr: tuple[int, ...]
-    offline: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Topic:
-    name: str
-    id: Uuid = ZERO_UUID
-    is_internal: bool = False
-    partitions: Mapping[int, Partition] = field(default_factory=dict)
-    available: Sequence[int] = ()  # the partitions that have a leader
-
-
 class Cluster:
     """`async with Cluster("localhost:9092") as cluster`: connections are made when needed and kept."""
 
-    def __init__(self, bootstrap: str, *, client_id: str = "ottla", timeout: float = 30.0) -> None:
+    def __init__(
+        self,
+        bootstrap: str,
+        *,
+        client_id: str = "ottla",
+        security: Security = PLAINTEXT,
+        timeout: float = 30.0,
+    ) -> None:
         self.bootstrap = parse_bootstrap(bootstrap)
-        self.client_id = client_id
-        self.timeout = timeout
+        self.client_id, self.security, self.timeout = client_id, security, timeout
         self.id: str | None = None
         self.controller_id = -1
         self.brokers: dict[int, Broker] = {}
@@ -108,7 +95,7 @@ class Cluster:
     async def any(self) -> Connection:
         """A connection to whichever broker answers."""
         for (_, purpose), connection in self._connections.items():
-            if purpose is Purpose.REQUESTS and connection.is_open:
+            if purpose is Purpose.REQUESTS and connection.is_open and not connection.is_ending:
                 return connection
         addresses = [*self.bootstrap, *(Address(each.host, each.port) for each in self.brokers.values())]
         refused: Unreachable | None = None
@@ -134,9 +121,16 @@ class Cluster:
         # One lock per connection, so that those who need it at once share it.
         async with self._connecting.setdefault((address, purpose), asyncio.Lock()):
             connection = self._connections.get((address, purpose))
+            if connection is not None and connection.is_ending:
+                connection.retire()
+                connection = None
             if connection is None or not connection.is_open:
                 connection = await Connection.open(
-                    address.host, address.port, client_id=self.client_id, within=min(self.timeout, 10.0)
+                    address.host,
+                    address.port,
+                    client_id=self.client_id,
+                    security=self.security,
+                    within=min(self.timeout, 10.0),
                 )
                 self._connections[address, purpose] = connection
             return connection
@@ -246,14 +240,7 @@ class Cluster:
     async def leader(self, partition: TopicPartition) -> int:
         """The broker that leads a partition now."""
         topic = await self.topic(partition.topic)
-        found = topic.partitions.get(partition.partition)
-        if found is None:
-            raise UnknownTopicOrPartition(
-                f"topic {topic.name} has no partition {partition.partition}: it has {len(topic.partitions)}"
-            )
-        if found.leader < 0:
-            raise LeaderNotAvailable(f"partition {partition} has no leader")
-        return found.leader
+        return topic.leader(partition.partition)
 
     def name_of(self, topic_id: Uuid) -> str | None:
         """The name of a topic that has been looked up."""
@@ -266,20 +253,9 @@ class Cluster:
             connection = await self.any()
             if not self.brokers:
                 await self.refresh()
-            request = FindCoordinatorRequest(key_type=kind)
-            if connection.version_of(FindCoordinatorRequest) >= 4:
-                request.coordinator_keys = [key]
-            else:
-                request.key = key
+            request = coordinator_request(kind, key, connection.version_of(FindCoordinatorRequest))
             response = await connection.ask(request, FindCoordinatorResponse, within=self.timeout)
-            what = f"coordinator of {key}"
-            if response.coordinators:
-                answer = response.coordinators[0]
-                check(answer.error_code, what, answer.error_message)
-                found = answer.node_id
-            else:
-                check(response.error_code, what, response.error_message)
-                found = response.node_id
+            found = coordinator_of(response, key)
             self._coordinators[kind, key] = found
         return found
 
@@ -295,7 +271,7 @@ class Cluster:
             connection = await self.any()
             response = await connection.ask(request, MetadataResponse, within=self.timeout)
         self.id, self.controller_id = response.cluster_id, response.controller_id
-        self.brokers = {b.node_id: Broker(b.node_id, b.host, b.port, b.rack) for b in response.brokers}
+        self.brokers = brokers_of(response)
         for topic in response.topics:
             self._learn(topic)
         return response.topics
@@ -306,17 +282,5 @@ class Cluster:
         if topic.error_code:
             self._topics.pop(topic.name, None)
             return
-        partitions = {
-            p.partition_index: Partition(
-                p.partition_index,
-                p.leader_id,
-                p.leader_epoch,
-                tuple(p.replica_nodes),
-                tuple(p.isr_nodes),
-                tuple(p.offline_replicas),
-            )
-            for p in sorted(topic.partitions, key=lambda p: p.partition_index)
-        }
         self._names[topic.topic_id] = topic.name
-        available = [each.number for each in partitions.values() if each.leader >= 0]
-        self._topics[topic.name] = Topic(topic.name, topic.topic_id, topic.is_internal, partitions, available)
+        self._topics[topic.name] = topic_of(topic)

@@ -5,6 +5,8 @@ A broker's own errors are the `KafkaError`s of the protocol. All of these say in
 
 from __future__ import annotations
 
+import os
+import ssl
 from typing import ClassVar
 
 from ottla.protocol.errors import NONE, KafkaError, error_class
@@ -64,3 +66,12 @@ def check(code: int, subject: str, message: str | None = None) -> None:
 def is_retriable(error: BaseException) -> bool:
     """Whether the same request may work a moment later."""
     return isinstance(error, KafkaError | ClientError) and error.retriable
+
+
+def reason(error: OSError) -> str:
+    """What happened to a socket, in a few words and without asyncio's "Multiple exceptions" and addresses."""
+    if isinstance(error, ConnectionRefusedError) or "Connect call failed" in str(error):
+        return "connection refused"
+    if isinstance(error, ssl.SSLError):
+        return getattr(error, "verify_message", "") or (error.reason or str(error)).lower().replace("_", " ")
+    return os.strerror(error.errno).lower() if error.errno and error.errno > 0 else str(error)

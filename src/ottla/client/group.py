@@ -14,8 +14,9 @@ from struct import Struct
 from types import TracebackType
 from typing import Final, Self
 
-from ottla.client.cluster import GROUP, Cluster
+from ottla.client.cluster import Cluster
 from ottla.client.errors import ClientError, check
+from ottla.client.topology import GROUP
 from ottla.core.types import TopicPartition
 from ottla.protocol.codec import decode, encode
 from ottla.protocol.errors import (

@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from ottla.client.cluster import GROUP, Cluster
+from ottla.client.cluster import Cluster
 from ottla.client.errors import UnsupportedRequest, check
 from ottla.client.group import commit_offsets, read_assignment
+from ottla.client.topology import GROUP
 from ottla.core.types import TopicPartition
 from ottla.protocol.errors import GroupIdNotFound
 from ottla.protocol.messages.consumer_group_describe import (

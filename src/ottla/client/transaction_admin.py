@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 
-from ottla.client.cluster import TRANSACTION, Cluster
+from ottla.client.cluster import Cluster
 from ottla.client.errors import check
+from ottla.client.topology import TRANSACTION
 from ottla.protocol.messages.describe_transactions import (
     DescribeTransactionsRequest,
     DescribeTransactionsResponse,

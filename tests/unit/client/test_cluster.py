@@ -10,10 +10,11 @@ import pytest
 
 from ottla import Broker
 from ottla.client import admin, offsets
-from ottla.client.cluster import GROUP, Cluster
+from ottla.client.cluster import Cluster
 from ottla.client.consumer import Consumer
 from ottla.client.errors import Unreachable
 from ottla.client.producer import Producer
+from ottla.client.topology import GROUP
 from ottla.core.types import TopicPartition
 from ottla.protocol.errors import InvalidTopic, NotLeaderOrFollower, UnknownTopicOrPartition
 

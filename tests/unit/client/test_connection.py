@@ -123,7 +123,7 @@ def test_no_more_requests_than_the_bound_are_sent_before_an_answer() -> None:
                 for _ in range(3 * MAX_IN_FLIGHT)
             ]
             await enough.wait()
-            assert len(connection._wire.asked) == MAX_IN_FLIGHT
+            assert len(connection._wire.waiting) == MAX_IN_FLIGHT
             go_on.set()
             for each in asked:
                 await each

@@ -8,7 +8,6 @@ views into it.
 from __future__ import annotations
 
 import contextlib
-import secrets
 import select
 import socket
 import ssl
@@ -19,6 +18,7 @@ from types import TracebackType
 from typing import Any, Final, Self, TypeVar, cast
 
 from ottla.client.addresses import Address
+from ottla.client.authentication import authentication
 from ottla.client.errors import (
     AuthenticationFailed,
     ClientError,
@@ -26,21 +26,17 @@ from ottla.client.errors import (
     NoAnswer,
     NotKafka,
     Unreachable,
+    reason,
 )
 from ottla.client.exchange import MAX_RESPONSE_BYTES, NEWEST_API_VERSIONS, Asked, Exchange, read_answer
-from ottla.client.sasl import SaslFailed, sasl_client
 from ottla.client.security import PLAINTEXT, Security
 from ottla.core.files import Buffer
 from ottla.protocol.messages.api_versions import ApiVersionsResponse
-from ottla.protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
-from ottla.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from ottla.protocol.wire import MalformedFrame
 
 Response = TypeVar("Response")
 
 CONNECT_SECONDS: Final = 10.0
-SESSION_SHARE: Final = 0.85
-"""How much of a SASL session is used before the client authenticates again (KIP-368)."""
 
 _SIZE: Final = struct.Struct(">i").unpack_from
 _SEND_BUFFERS: Final = 64
@@ -121,6 +117,8 @@ class BlockingConnection:
         not closed it meanwhile."""
         if self.error is not None or self._asked:
             return False
+        if isinstance(self._socket, ssl.SSLSocket) and self._socket.pending():
+            return False
         readable = select.poll()
         readable.register(self._socket, select.POLLIN)
         return not readable.poll(0)
@@ -193,33 +191,17 @@ class BlockingConnection:
         exchange.agree(response)
 
     def _authenticate(self) -> None:
-        security, name = self._security, f"{self.address} as {self._security.username}"
-        assert security.mechanism is not None
         self._session_ends = None
-        handshake = SaslHandshakeRequest(mechanism=security.mechanism)
-        answered = self.ask(handshake, SaslHandshakeResponse)
-        if answered.error_code:
-            offered = ", ".join(answered.mechanisms) or "none"
-            raise self._fail(
-                AuthenticationFailed(f"{self.address} does not take {security.mechanism}; it takes {offered}")
-            )
-        client = sasl_client(
-            security.mechanism, security.username, security.password, secrets.token_urlsafe(24)
-        )
-        token: bytes | None = client.start()
-        while token is not None:
-            response = self.ask(SaslAuthenticateRequest(auth_bytes=token), SaslAuthenticateResponse)
-            if response.error_code:
-                said = response.error_message or "authentication failed"
-                raise self._fail(AuthenticationFailed(f"{name}: {said}"))
-            try:
-                token = client.answer(response.auth_bytes)
-            except SaslFailed as error:
-                raise self._fail(AuthenticationFailed(f"{name}: {error}")) from None
-        if not client.is_done:
-            raise self._fail(AuthenticationFailed(f"{name}: the broker ended the exchange early"))
-        if response.session_lifetime_ms > 0:
-            self._session_ends = time.monotonic() + SESSION_SHARE * response.session_lifetime_ms / 1000
+        conversation = authentication(self._security, str(self.address))
+        request, response = next(conversation)
+        try:
+            while True:
+                request, response = conversation.send(self.ask(request, response))
+        except StopIteration as done:
+            if done.value is not None:
+                self._session_ends = time.monotonic() + done.value
+        except AuthenticationFailed as error:
+            raise self._fail(error) from None
 
     # --- bytes ---------------------------------------------------------------------------
 
@@ -289,7 +271,7 @@ def _connect(address: Address, security: Security, timeout: float) -> socket.soc
     except TimeoutError:
         raise Unreachable(f"{address} does not answer") from None
     except OSError as error:
-        raise Unreachable(f"cannot connect to {address}: {_reason(error)}") from None
+        raise Unreachable(f"cannot connect to {address}: {reason(error)}") from None
     try:
         plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if context is None:
@@ -297,15 +279,13 @@ def _connect(address: Address, security: Security, timeout: float) -> socket.soc
         return context.wrap_socket(plain, server_hostname=address.host)
     except ssl.SSLCertVerificationError as error:
         plain.close()
-        raise AuthenticationFailed(
-            f"{address}: the certificate is not trusted: {error.verify_message}"
-        ) from None
+        raise AuthenticationFailed(f"the certificate of {address} is not trusted: {reason(error)}") from None
     except TimeoutError:
         plain.close()
         raise Unreachable(f"{address} does not answer: is it a TLS listener?") from None
     except (ssl.SSLError, ConnectionError) as error:
         plain.close()
-        raise Unreachable(f"{address} does not speak TLS: {_reason(error)}") from None
+        raise Unreachable(f"{address} does not speak TLS: {reason(error)}") from None
     except BaseException:
         plain.close()
         raise
@@ -316,12 +296,4 @@ def _again(error: ClientError) -> ClientError:
 
 
 def _because(error: OSError) -> str:
-    return f": {_reason(error)}" if error.args else ""
-
-
-def _reason(error: OSError) -> str:
-    if isinstance(error, ConnectionRefusedError):
-        return "connection refused"
-    if isinstance(error, ssl.SSLError):
-        return (error.reason or str(error)).lower().replace("_", " ")
-    return (error.strerror or str(error)).lower()
+    return f": {reason(error)}" if error.args else ""
