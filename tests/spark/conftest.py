@@ -52,7 +52,11 @@ class Broker:
     def __init__(self, broker: TestBroker) -> None:
         self.process = broker
         self.bootstrap = broker.bootstrap
-        self._producer = Producer({"bootstrap.servers": broker.bootstrap, "linger.ms": 5})
+        self.forget()
+
+    def forget(self) -> None:
+        """Look topics up again before the next record: one has more partitions, or is a new one."""
+        self._producer = Producer({"bootstrap.servers": self.bootstrap, "linger.ms": 5, "log_level": 0})
 
     def topic(self, *, partitions: int = 1, **config: object) -> str:
         return self.process.topic(partitions=partitions, **config)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from ottla.spark.offset_reader import OffsetReader
-from ottla.spark.offsets import Offsets
+from ottla.spark.offsets import LATEST, Offsets
 from ottla.spark.options import ReadOptions
 from ottla.spark.properties import BadOption
 from ottla.spark.ranges import OffsetRange, split_ranges
@@ -45,6 +45,8 @@ def plan_batch(offsets: OffsetReader, options: ReadOptions) -> list[OffsetRange]
     they offsets already, a second action on it would not see what came in between.
     """
     start = offsets.at(options.starting, starting=True)
+    if LATEST in start.values():  # of times that no record has reached
+        start = offsets.resolved(start)
     end = offsets.at(options.ending, starting=False)
     # Partitions that appeared between the two questions are left for the next query.
     partitions = sorted(start.keys() & end.keys())
