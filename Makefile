@@ -12,7 +12,9 @@ READY := $(VENV)/.ready
 help: ## list the tasks
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sort | sed -E 's/:.*## /\t/' | expand -t 18
 
-$(READY): pyproject.toml setup.py constraints.txt src/ottla/protocol/_kernel.pyx
+KERNELS := $(wildcard src/ottla/protocol/_*.p[yx][xdi])
+
+$(READY): pyproject.toml setup.py constraints.txt $(KERNELS)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "Ottla needs Python 3.11 or newer; set PYTHON=python3.11 (or newer)"; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

@@ -1,7 +1,7 @@
-"""Builds the record kernel. Everything else about the package is in pyproject.toml.
+"""Builds the record kernels. Everything else about the package is in pyproject.toml.
 
-The extension is optional: without a compiler the install still succeeds, and `ottla.protocol.kernel` uses
-the Python version of the same functions.
+The extensions are optional: without a compiler the install still succeeds, and `ottla.protocol.kernel` and
+`ottla.protocol.columns` use the Python version of the same functions.
 """
 
 from setuptools import Extension, setup
@@ -11,8 +11,16 @@ setup(
         Extension(
             "ottla.protocol._kernel",
             ["src/ottla/protocol/_kernel.pyx"],
+            depends=["src/ottla/protocol/_records.pxd"],
             extra_compile_args=["-O3"],
             optional=True,
-        )
+        ),
+        Extension(
+            "ottla.protocol._columns",
+            ["src/ottla/protocol/_columns.pyx"],
+            depends=["src/ottla/protocol/_records.pxd", "src/ottla/protocol/_rows.pxi"],
+            extra_compile_args=["-O3"],
+            optional=True,
+        ),
     ]
 )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any, Final
 
 import pyarrow as pa
@@ -83,7 +84,7 @@ class Decoder:
         self._read_committed = read_committed
         self._verify_crc = verify_crc
         wanted = sum(_WANTED.get(name, 0) for name in self.schema.names)
-        self._columns = column_kernel.Columns(wanted)
+        self._columns = column_kernel.Columns(wanted, partial(pa.allocate_buffer, resizable=True))
         # Attributes of a batch that make it more than a run of records.
         self._special = CODEC_MASK | CONTROL | (TRANSACTIONAL if read_committed else 0)
         self._transactions = _AbortedTransactions()

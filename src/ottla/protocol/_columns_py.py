@@ -8,10 +8,10 @@ twins give equal results for any bytes whatever, and the tests hold them to it.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate
 from struct import Struct
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from crc32c import crc32c
 
@@ -46,6 +46,9 @@ _HEADER: Final = Struct(">qiiBIhiqqqhii")
 _STAMPED: Final = 0x08
 _MOST_BASE_OFFSET: Final = (1 << 63) - (1 << 32)
 _MOST_MILLISECONDS: Final = ((1 << 63) - 1) // 1000
+
+
+Allocate = Callable[[int], Any]
 
 
 class BinaryColumn(NamedTuple):
@@ -142,7 +145,11 @@ def walk(
 class Columns:
     """Columns as they grow. `add` and `add_section` fill them, `take` hands them over and starts anew."""
 
-    def __init__(self, wanted: int) -> None:
+    def __init__(self, wanted: int, allocate: Allocate) -> None:
+        """`allocate` makes the buffers; memory that was used before is several times as fast as new memory.
+
+        Its buffers have `resize(size, shrink_to_fit=False)`, as Arrow's do. Only the compiled twin uses it.
+        """
         self.wanted = wanted
         self._clear()
 
@@ -236,7 +243,7 @@ class Columns:
             found
         )
         for i in range(count):
-            offset = base_offset + offset_deltas[i]
+            offset = _kernel_py.wrapped(base_offset + offset_deltas[i])
             if not first_offset <= offset < end_offset:
                 continue
             self.rows += 1
