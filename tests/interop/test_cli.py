@@ -497,6 +497,24 @@ def test_following_shows_lines_as_they_are_typed_and_ends_with_an_interrupt(
     assert [each["committed"] for each in cli.json("group", "lag", group)] == [2]
 
 
+@pytest.mark.parametrize("group", [False, True], ids=["alone", "in a group"])
+def test_following_goes_on_with_partitions_that_are_added(
+    bootstrap: str, cli: Cli, topic: str, unique: Names, group: bool
+) -> None:
+    cli("produce", topic, given="old\n")
+    options = ["--follow", "-f", "%p %v\\n", *(["--group", unique("group")] if group else [])]
+    with start(bootstrap, "consume", topic, *options) as reader:
+        assert reader.stdout
+        assert reader.stdout.readline() == "0 old\n"
+        cli("topic", "add-partitions", topic, "1")
+        cli("produce", topic, "-p", "1", given="new\n")
+        assert reader.stdout.readline() == "1 new\n"
+        cli("produce", topic, "-p", "0", given="newer\n")
+        assert reader.stdout.readline() == "0 newer\n"
+        reader.send_signal(signal.SIGINT)
+        assert reader.wait(30) == 130
+
+
 def test_a_reader_that_has_had_enough_is_no_error(bootstrap: str, topic: str) -> None:
     Cli(bootstrap)("produce", topic, given="".join(f"{number:0100}\n" for number in range(5000)))
     with start(bootstrap, "consume", topic) as reader:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
@@ -20,6 +21,8 @@ from ottla.core.types import TopicPartition
 from ottla.protocol.errors import IllegalGeneration, RebalanceInProgress, UnknownMemberId
 
 LAST_COMMIT_SECONDS: Final = 5.0
+# How often to see whether a topic that is followed has been given more partitions.
+LOOK_AGAIN_SECONDS: Final = 2.0
 
 _NO_LONGER_OURS: Final = (RebalanceInProgress, IllegalGeneration, UnknownMemberId)
 
@@ -67,9 +70,29 @@ class Reading:
         return printed
 
 
+class Growth:
+    """Looks now and then whether topics have partitions that were not there before."""
+
+    def __init__(self, cluster: Cluster, topics: list[str], known: Iterable[TopicPartition]) -> None:
+        self._cluster, self._topics, self._known = cluster, topics, set(known)
+        self._clock = asyncio.get_running_loop().time
+        self._look_at = self._clock() + LOOK_AGAIN_SECONDS
+
+    async def new(self) -> list[TopicPartition]:
+        """Those that have come since; none while it is too early to look again."""
+        if self._clock() < self._look_at:
+            return []
+        await self._cluster.persist(lambda: self._cluster.refresh(self._topics))
+        found = [p for p in await partitions_of(self._cluster, self._topics) if p not in self._known]
+        self._known.update(found)
+        self._look_at = self._clock() + LOOK_AGAIN_SECONDS
+        return found
+
+
 async def consume_partitions(cluster: Cluster, reading: Reading) -> None:
     """Read partitions from where it was said, to their ends as they are now or for ever."""
     partitions = await partitions_of(cluster, reading.topics, reading.partitions)
+    growth = Growth(cluster, reading.topics, partitions)
     ends = await offsets.ends(cluster, partitions, isolation=reading.isolation)
     starts = await _starts(cluster, reading, ends)
     consumer = reading.consumer(cluster)
@@ -83,6 +106,9 @@ async def consume_partitions(cluster: Cluster, reading: Reading) -> None:
             for partition, position in list(consumer.positions.items()):
                 if position >= ends[partition]:
                     consumer.drop(partition)
+        elif not reading.partitions and (new := await growth.new()):
+            # From their beginning, wherever we started with the others: all that they hold is news.
+            consumer.assign(consumer.positions | await offsets.beginnings(cluster, new))
 
 
 async def _starts(
@@ -102,8 +128,8 @@ async def _starts(
 
 async def consume_group(cluster: Cluster, group_id: str, reading: Reading, commit: bool) -> None:
     """Read what the group gives us, from where it left off; what has been printed is committed."""
-    for name in reading.topics:
-        await cluster.topic(name)
+    begun_with = await partitions_of(cluster, reading.topics)
+    growth = Growth(cluster, reading.topics, begun_with)
     consumer = reading.consumer(cluster)
     async with GroupMember(cluster, group_id, reading.topics) as member:
         printed: dict[TopicPartition, int] = {}
@@ -113,13 +139,17 @@ async def consume_group(cluster: Cluster, group_id: str, reading: Reading, commi
                 if member.must_rejoin:
                     assigned = await member.join()
                     ends = await offsets.ends(cluster, assigned, isolation=reading.isolation)
-                    consumer.assign(await _where_the_group_is(cluster, group_id, reading, ends))
+                    committed = await group_admin.committed_offsets(cluster, group_id)
+                    starts = await _where_to_start(cluster, reading, set(ends) - set(committed), begun_with)
+                    consumer.assign({p: committed.get(p, starts.get(p, 0)) for p in ends})
                 if not reading.follow and all(at >= ends[p] for p, at in consumer.positions.items()):
                     return
                 printed = reading.print(await consumer.poll())
                 if commit:
                     await _commit(member, printed)
                     printed = {}
+                if reading.follow and await growth.new():
+                    member.rebalancing.set()  # the group has to share them out
         finally:
             # An interrupt may come between printing and committing.
             if commit and printed:
@@ -133,13 +163,12 @@ async def _commit(member: GroupMember, printed: dict[TopicPartition, int]) -> No
         await member.commit(printed)
 
 
-async def _where_the_group_is(
-    cluster: Cluster, group_id: str, reading: Reading, ends: dict[TopicPartition, int]
+async def _where_to_start(
+    cluster: Cluster, reading: Reading, new: set[TopicPartition], begun_with: list[TopicPartition]
 ) -> dict[TopicPartition, int]:
-    committed = await group_admin.committed_offsets(cluster, group_id)
-    new = [partition for partition in ends if partition not in committed]
-    starts = await (offsets.ends if reading.from_end else offsets.beginnings)(cluster, new)
-    return {partition: committed.get(partition, starts.get(partition, 0)) for partition in ends}
+    """Where a group begins with partitions in which it has committed nothing."""
+    at_end = new.intersection(begun_with) if reading.from_end else set()
+    return await offsets.ends(cluster, at_end) | await offsets.beginnings(cluster, new - at_end)
 
 
 def _until(fetched: Fetched, end: int) -> Fetched:
