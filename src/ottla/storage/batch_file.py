@@ -21,6 +21,7 @@ from ottla.protocol.batch import HEADER_SIZE, LOG_OVERHEAD, BatchHeader
 from ottla.protocol.errors import CorruptMessage
 from ottla.storage.files import gather_whole, write_whole
 from ottla.storage.handles import Handle, Handles
+from ottla.storage.index_file import CorruptIndex
 
 # From here on a map costs less than a copy.
 MAPPED_BYTES: Final = 64 * 1024
@@ -30,6 +31,8 @@ SHORT_OF_MAPS: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 WALK_BYTES: Final = 8 * 1024
 COPY_BYTES: Final = 1024 * 1024
 _HEADER: Final = Struct(">qiibIhiqqqhii")
+# Of a header only what says where the batch ends: base offset, length, magic, last offset delta.
+_PLACE: Final = Struct(">qi4xb6xi")
 _POPULATE: Final = getattr(mmap, "MAP_POPULATE", 0)
 
 
@@ -69,6 +72,15 @@ class FileBatch(NamedTuple):
             header.base_sequence,
             header.record_count,
         )
+
+
+class Place(NamedTuple):
+    """Where a batch is, which is all that a search has to know of it."""
+
+    position: int
+    end_position: int
+    base_offset: int
+    last_offset: int
 
 
 class BatchFile:
@@ -168,6 +180,41 @@ class BatchFile:
                 record_count,
             )
             position += size
+
+    def find(self, position: int, offset: int, end_position: int, entry_offset: int | None = None) -> Place:
+        """The first batch that ends at or after `offset`, or past `end_position`; if there is none, the last.
+
+        The search starts at `position`, where a batch starts. If that comes from an index, `entry_offset` is
+        what the index has for the batch there (CorruptIndex if it is another). A search meets many batches
+        for the sake of one, so it looks at less of each than `walk`. Raises CorruptMessage as `walk` does.
+        """
+        if entry_offset is not None and not 0 <= position < self.size:
+            raise CorruptIndex(f"the index of {self.handle.path} points to {position}, which is not in it")
+        size = self.size
+        block = b""
+        start = position
+        while True:
+            at = position - start
+            if at + HEADER_SIZE > len(block):
+                block = os.pread(self.handle.get(), min(WALK_BYTES, size - position), position)
+                start, at = position, 0
+            if len(block) < HEADER_SIZE:
+                end = last_offset = -1
+            else:
+                base_offset, length, magic, last_offset_delta = _PLACE.unpack_from(block, at)
+                end = position + LOG_OVERHEAD + length
+                last_offset = base_offset + last_offset_delta
+                if magic != 2 or length < HEADER_SIZE - LOG_OVERHEAD or end > size or last_offset_delta < 0:
+                    end = -1
+            if entry_offset is not None:
+                if end < 0 or last_offset != entry_offset:
+                    raise CorruptIndex(f"the index of {self.handle.path} has another batch at {position}")
+                entry_offset = None
+            if end < 0:
+                raise CorruptMessage(f"{self.handle.path} has no batch at {position}")
+            if last_offset >= offset or end > end_position or end == size:
+                return Place(position, end, base_offset, last_offset)
+            position = end
 
     def batch_at(self, position: int) -> FileBatch:
         """The batch that starts at `position`."""

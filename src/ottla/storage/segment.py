@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from ottla.core.files import Buffer
 from ottla.protocol import batch as batches
 from ottla.protocol.errors import CorruptMessage
-from ottla.storage.batch_file import BatchFile, FileBatch
+from ottla.storage.batch_file import BatchFile, FileBatch, Place
 from ottla.storage.handles import Handle, Handles
 from ottla.storage.index_file import CorruptIndex
 from ottla.storage.offset_index import OffsetIndex
@@ -34,6 +34,9 @@ MOST_RECENT: Final = 1024
 MOST_BOOKMARKS: Final = 16
 UNKNOWN: Final = NO_TIMESTAMP - 1
 GREATEST_RELATIVE_OFFSET: Final = 0x7FFFFFFF
+# Before every position, and after every offset.
+UNKNOWN_POSITION: Final = -1
+NO_OFFSET: Final = 1 << 63
 
 
 def file_name(offset: int, suffix: str) -> str:
@@ -256,17 +259,40 @@ class Segment:
 
     def position_of(self, offset: int) -> int:
         """Where the first batch starts that ends at or after `offset`, or the end of the file."""
+        return self._locate(offset)[0]
+
+    def _locate(self, offset: int) -> tuple[int, int, int]:
+        """Where the first batch starts that ends at or after `offset`, where it ends, and its last offset.
+
+        The end of the file if there is none; of a bookmarked batch only the start is known.
+        """
         recent = self._recent_offsets
         if recent and offset >= recent[0]:
             at = bisect_left(recent, offset)
-            return self._recent_positions[at] if at < len(recent) else self.log.size
+            positions = self._recent_positions
+            if at + 1 < len(recent):
+                return positions[at], positions[at + 1], recent[at]
+            return (positions[at] if at < len(recent) else self.log.size), self.log.size, recent[-1]
         bookmark = self._bookmarks.get(offset)
         if bookmark is not None:
-            return bookmark
-        for batch in self._walk_from(offset):
-            if batch.last_offset >= offset:
-                return batch.position
-        return self.log.size
+            return bookmark, UNKNOWN_POSITION, offset
+        size = self.log.size
+        if not size:
+            return 0, 0, offset
+        place = self._find(offset)
+        if place.last_offset < offset:
+            return size, size, place.last_offset
+        return place.position, place.end_position, place.last_offset
+
+    def _find(self, offset: int) -> Place:
+        """From the last index entry before `offset` on, once it is seen that it speaks of the batch there."""
+        log = self.log
+        try:
+            entry_offset, position = self.offset_index.floor(offset)
+            return log.find(position, offset, log.size, entry_offset if position else None)
+        except CorruptIndex:
+            self.rebuild_indexes()
+            return log.find(self.offset_index.floor(offset)[1], offset, log.size)
 
     def _walk_from(self, offset: int) -> Iterator[FileBatch]:
         """The batches from the last index entry before `offset` on."""
@@ -290,26 +316,29 @@ class Segment:
                 raise CorruptIndex(f"{self.path(INDEX)} points to {position}, where its batch is not")
         return self.log.walk(position)
 
-    def boundary_before(self, position: int) -> int:
-        """The last position up to `position` where a batch starts, or the end of the file."""
-        if position >= self.log.size:
-            return self.log.size
+    def boundary_before(self, position: int, start: int) -> int:
+        """The last position up to `position` where a batch starts, or the end of the file.
+
+        `start` is a position before it where one does.
+        """
+        log = self.log
+        if position >= log.size:
+            return log.size
         recent = self._recent_positions
         if recent and recent[0] <= position:
             return recent[bisect_right(recent, position) - 1]
         try:
-            walk = self._walk_checked(*self.offset_index.floor_position(position))
+            entry_offset, at = self.offset_index.floor_position(position)
+            if at <= start:
+                place = log.find(start, NO_OFFSET, position)
+            else:
+                place = log.find(at, NO_OFFSET, position, entry_offset)
         except CorruptIndex:
             self.rebuild_indexes()
-            walk = self.log.walk(self.offset_index.floor_position(position)[1])
-        boundary, offset = 0, self.base_offset
-        for batch in walk:
-            if batch.position > position:
-                break
-            boundary, offset = batch.position, batch.base_offset
+            place = log.find(start, NO_OFFSET, position)
         # The reader that stops here comes back for what follows.
-        self._remember(offset, boundary)
-        return boundary
+        self._remember(place.base_offset, place.position)
+        return place.position
 
     def _remember(self, offset: int, position: int) -> None:
         if len(self._bookmarks) >= MOST_BOOKMARKS:
@@ -321,7 +350,7 @@ class Segment:
 
         What is pending must have been written.
         """
-        start = self.position_of(offset)
+        start, first_end, last_offset = self._locate(offset)
         if start >= self.log.size:
             return None
         if start >= end_position:
@@ -329,8 +358,14 @@ class Segment:
         end = start + max_bytes
         if end >= end_position:
             end = end_position
+        elif end <= first_end:
+            # The first batch is all that there is room for, if there is.
+            if end < first_end and not min_one_batch:
+                return b""
+            end = first_end
+            self._remember(last_offset + 1, end)
         else:
-            end = self.boundary_before(end)
+            end = self.boundary_before(end, start)
             if end <= start:
                 if not min_one_batch:
                     return b""
