@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from bench import (
     boot,
     connections,
-    floor,
     groups,
     growth,
     java_clients,
+    large_batches,
     latency,
     partitions,
     rdkafka_performance,
@@ -28,9 +28,9 @@ from bench.workload import Selection, Workload
 
 def catalogue(dirty_megabytes: int) -> list[Workload]:
     return [
-        *floor.workloads(),
         *requests.workloads(),
         *throughput.workloads(),
+        *large_batches.workloads(),
         *rdkafka_performance.workloads(),
         *java_clients.workloads(),
         *latency.workloads(),

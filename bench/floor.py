@@ -10,28 +10,24 @@ import multiprocessing
 import os
 import socket
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from multiprocessing.connection import Connection as Pipe
 
 import psutil
 
-from bench.brokers import Setup, Subject, cost_of
+from bench.brokers import Subject, cost_of
 from bench.throughput import RECEIVE, SEND
 from bench.wire import SIZE, Connection, batch, fetch_frame, produce_frame
-from bench.workload import Family, Figure, Selection, Site, Workload
+from bench.workload import Figure, Site
 
 ANSWER = SIZE.pack(60) + bytes(60)
 
 
-def workloads() -> Iterator[Workload]:
-    yield Workload(Family.FLOOR, "kernel floor", floor, Selection.SMOKE, setups=(Setup.KERNEL,))
-
-
-def floor(site: Site) -> list[Figure]:
+def floor(site: Site, megabytes: int) -> list[Figure]:
     data = batch(900, 1_000)
     inward = produce_frame("floor", data)
     outward = fetch_frame("floor", 0, partition_max_bytes=len(data))
-    rounds = site.work(600e6 / len(data) / 2, at_least=4)
+    rounds = site.work(megabytes * 1e6 / len(data) / 2, at_least=4)
     with tempfile.TemporaryDirectory(prefix="ottla-floor-") as folder:
         path = f"{folder}/00000000000000000000.log"
         return [

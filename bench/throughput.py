@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 
 from bench.brokers import Cost, Subject, cost_of
-from bench.wire import Connection, batch, create_topic, delete_topic, fetch_frame, produce_frame
+from bench.wire import create_topic, delete_topic
 from bench.workload import Family, Figure, Selection, Site, Workload
 
 SECONDS = 300.0
@@ -67,13 +67,6 @@ def workloads() -> Iterator[Workload]:
             partial(librdkafka, case=case),
             selection_of(case),
             synced=case.acks == "all",
-        )
-    for size in (100, 1_000):
-        yield Workload(
-            Family.THROUGHPUT,
-            f"throughput 0.9 MB batches of {size} B",
-            partial(large_batches, size=size, megabytes=600),
-            Selection.SMOKE if size == 1_000 else Selection.DEFAULT,
         )
 
 
@@ -151,40 +144,6 @@ def consume(subject: Subject, topic: str, partitions: int, count: int) -> None:
                 raise RuntimeError(f"only {found} of {count} messages came")
     finally:
         consumer.close()
-
-
-def large_batches(site: Site, size: int, megabytes: int) -> list[Figure]:
-    """Batches just under a megabyte from a client that costs nothing, two on their way."""
-    subject = site.subject
-    topic = f"large-{size}-{time.monotonic_ns()}"
-    create_topic(subject.address, topic)
-    records = 900_000 // (size + 10)
-    data = batch(records, size)
-    request = produce_frame(topic, data)
-    rounds = site.work(megabytes * 1_000_000 / len(data) / 2, at_least=4)
-    with Connection(subject.address) as connection:
-
-        def send(rounds: int) -> None:
-            for _ in range(rounds):
-                connection.pipeline(request * 2, 2)
-
-        def receive(rounds: int) -> None:
-            for number in range(rounds):
-                # Offset 0 holds the record of create_topic().
-                offsets = (1 + 2 * number * records, 1 + (2 * number + 1) * records)
-                frames = [fetch_frame(topic, offset, partition_max_bytes=len(data)) for offset in offsets]
-                connection.pipeline(b"".join(frames), 2)
-
-        send(rounds // 4)
-        inward = cost_of(subject, lambda: send(rounds))
-        receive(rounds // 4)
-        outward = cost_of(subject, lambda: receive(rounds))
-    delete_topic(subject.address, topic)
-    count = rounds * 2 * records
-    return [
-        *bulk(f"produce 0.9 MB batches of {size} B records", inward, count, size, RECEIVE),
-        *bulk(f"fetch 0.9 MB batches of {size} B records", outward, count, size, SEND),
-    ]
 
 
 def bulk(name: str, cost: Cost, count: int, size: int, floor: str | None = None) -> list[Figure]:

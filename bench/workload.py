@@ -39,6 +39,7 @@ class Family(Enum):
 
     BOOT = "Start and rest"
     THROUGHPUT = "Throughput"
+    LARGE = "Large batches and the kernel floor"
     REQUESTS = "Small requests"
     LATENCY = "Latency"
     CONNECTIONS = "Connections"
@@ -47,7 +48,6 @@ class Family(Enum):
     TRANSACTIONS = "Transactions"
     RECOVERY = "Recovery"
     GROWTH = "Growth"
-    FLOOR = "Kernel floor"
 
 
 @dataclass

@@ -10,7 +10,6 @@ from bench.report.plots import write_plots
 from bench.report.table import verdict
 from bench.report.words import floor_cell, is_better, measured, ratio, times_floor
 from bench.results import Results, Row
-from bench.workload import Family
 
 BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
 
@@ -40,7 +39,7 @@ def lines(results: Results, plots: dict[str, Path]) -> Iterator[str]:
     for family, rows in results.families():
         yield f"### {family.value}"
         yield ""
-        yield from table(results, family, rows)
+        yield from table(results, rows)
         yield ""
         yield f"![{family.value}]({plots[family.value]})"
         yield ""
@@ -74,18 +73,15 @@ def behind(results: Results) -> Iterator[str]:
     yield ""
 
 
-def table(results: Results, family: Family, rows: list[Row]) -> Iterator[str]:
-    if family is Family.FLOOR:
-        yield "| | unit | kernel alone |"
-        yield "|---|---|---:|"
-        for row in rows:
-            yield f"| {row.name} | {row.unit} | {floor_cell(row)} |"
-        return
+def table(results: Results, rows: list[Row]) -> Iterator[str]:
     floors = any(row.floor for row in rows)
     yield f"| | unit | durability | Ottla | {KAFKA_NAME} | ratio |" + (" x floor |" if floors else "")
     yield "|---|---|---|---:|---:|---:|" + ("---:|" if floors else "")
     for row in rows:
         if row.summary(Setup.KERNEL) is not None:
+            yield f"| kernel alone: {row.name} | {row.unit} | | {floor_cell(row)} | | |" + (
+                " |" if floors else ""
+            )
             continue
         for comparison in row.comparisons():
             mark = {True: "**{}**", False: "{} ↓", None: "{}"}[is_better(comparison)]

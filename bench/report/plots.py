@@ -39,7 +39,7 @@ Bar = tuple[str, dict[str, Summary]]
 
 def bars_of(row: Row) -> list[Bar]:
     if (kernel := row.summary(Setup.KERNEL)) is not None:
-        return [(row.name, {"kernel": kernel})]
+        return [(f"kernel alone: {row.name}", {"kernel": kernel})]
     return [
         (label(row, comparison), sides)
         for comparison in row.comparisons()

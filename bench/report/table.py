@@ -26,7 +26,7 @@ def print_table(results: Results, console: Console) -> None:
         table.add_row(f"[bold]{family.value}[/]")
         for row in rows:
             if row.summary(Setup.KERNEL) is not None:
-                table.add_row(row.name, row.unit, "", floor_cell(row))
+                table.add_row(f"kernel alone: {row.name}", row.unit, "", floor_cell(row))
                 continue
             for comparison in row.comparisons():
                 cells = [row.name, row.unit, comparison.durability.value, measured(comparison.ottla)]
