@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import partial
 from types import ModuleType
 from typing import Any
@@ -14,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ottla.arrow.decode import Decoder
+from ottla.arrow.readers import Reader, aiokafka_reader, compiled_reader, python_reader
 from ottla.protocol import _columns_py, _rows_py
-from ottla.protocol import columns as column_kernel
 from ottla.protocol.batch import (
     HEADER_SIZE,
     LOG_APPEND_TIME,
@@ -163,15 +162,6 @@ def test_both_twins_make_equal_columns_of_any_section(
     assert results[0] == results[1]
 
 
-@contextmanager
-def twin(module: Any) -> Iterator[None]:
-    """The decoder with one of the twins."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(column_kernel, "Columns", module.Columns)
-        patch.setattr(column_kernel, "walk", module.walk)
-        yield
-
-
 def rows_of(record: Record, timestamp_type: int) -> dict[str, object]:
     return {
         "key": record.key,
@@ -192,10 +182,15 @@ def decoded_rows(batch: pa.RecordBatch) -> list[dict[str, object]]:
 COLUMNS = ["key", "value", "offset", "timestamp", "timestampType", "headers"]
 
 
-@settings(deadline=None, max_examples=200)
+READERS = [reader for reader in (compiled_reader(), aiokafka_reader(), python_reader()) if reader is not None]
+every_reader = pytest.mark.parametrize("reader", READERS, ids=lambda reader: reader.name)
+
+
+@every_reader
+@settings(deadline=None, max_examples=100)
 @given(data=logs(any_codec), first=offsets, end=offsets, cut=st.integers(0, 300))
 def test_a_decoder_finds_what_reading_every_record_finds(
-    compiled: ModuleType, data: bytes, first: int, end: int, cut: int
+    reader: Reader, data: bytes, first: int, end: int, cut: int
 ) -> None:
     data = data[: max(len(data) - cut, 0)]
     expected = []
@@ -207,13 +202,11 @@ def test_a_decoder_finds_what_reading_every_record_finds(
             if first <= record.offset < end
         ]
         next_offset = max(next_offset, header.last_offset + 1)
-    for module in (compiled, _columns_py):
-        with twin(module):
-            decoder = Decoder("t", 0, columns=COLUMNS)
-            assert decoded_rows(decoder.decode(data, start=first, end=end)) == expected
-            assert decoder.next_offset == next_offset
-            pieces = list(decoder.batches(data, start=first, end=end, batch_bytes=200))
-            assert [row for piece in pieces for row in decoded_rows(piece)] == expected
+    decoder = Decoder("t", 0, columns=COLUMNS, reader=reader)
+    assert decoded_rows(decoder.decode(data, start=first, end=end)) == expected
+    assert decoder.next_offset == next_offset
+    pieces = list(decoder.batches(data, start=first, end=end, batch_bytes=200))
+    assert [row for piece in pieces for row in decoded_rows(piece)] == expected
 
 
 @settings(deadline=None, max_examples=300)
@@ -227,14 +220,14 @@ def test_damage_is_refused_or_read_but_never_a_crash(
     compiled: ModuleType, data: bytes, read_committed: bool, aborted: list[tuple[int, int]], first: int
 ) -> None:
     results: list[object] = []
-    for module in (compiled, _columns_py):
-        with twin(module):
-            decoder = Decoder("t", 0, columns=COLUMNS, read_committed=read_committed)
-            try:
-                results.append(decoded_rows(decoder.decode(data, start=first, aborted=aborted)))
-            except CorruptMessage as error:
-                results.append(str(error))
-            results.append(decoder.next_offset)
+    for reader in (compiled_reader(), python_reader()):
+        assert reader is not None
+        decoder = Decoder("t", 0, columns=COLUMNS, read_committed=read_committed, reader=reader)
+        try:
+            results.append(decoded_rows(decoder.decode(data, start=first, aborted=aborted)))
+        except CorruptMessage as error:
+            results.append(str(error))
+        results.append(decoder.next_offset)
     assert results[:2] == results[2:]
 
 
