@@ -11,14 +11,14 @@ words are quoted is in `quoting`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Container
 from typing import Final
 
 from ottla.gateways import advice
 from ottla.gateways.quoting import next_word, quoted, unquoted, whole_line
 from ottla.gateways.session import EARLIEST, LATEST, Session, share_of_bytes
 from ottla.protocol.batch import Record
-from ottla.protocol.errors import InvalidRequest, KafkaError, MessageTooLarge
+from ottla.protocol.errors import InvalidRequest, KafkaError, MessageTooLarge, UnknownTopicOrPartition
 from ottla.server.doors import UNREAD_MAX, Visit
 
 LINE_MAX: Final = UNREAD_MAX
@@ -30,6 +30,8 @@ FOLLOW_RECORDS: Final = 10_000
 SLICE: Final = 200
 # A follower with nothing to read looks up this often, to see whether it is still wanted.
 FOLLOW_WAIT_MS: Final = 5_000
+# And this often, whether its topic has been given more partitions.
+LOOK_AGAIN_SECONDS: Final = 2.0
 INT32_MAX: Final = 2**31 - 1
 INT64_MAX: Final = 2**63 - 1
 
@@ -58,6 +60,8 @@ class Conversation:
         self._writer = visit.writer
         self._session = Session(visit.doors, visit.local)
         self._next: str | None = None  # a line that was read while following
+        idle_ms = visit.doors.node.settings.connections_max_idle_ms
+        self._follow_wait_ms = min(FOLLOW_WAIT_MS, idle_ms // 3) if idle_ms > 0 else FOLLOW_WAIT_MS
         self._commands: dict[str, Callable[[str], Awaitable[None]]] = {
             "PRODUCE": self._produce,
             "CONSUME": self._consume,
@@ -151,34 +155,37 @@ class Conversation:
         topic, partition, start, *more = _words(rest, 4)
         if not topic or more[0]:
             raise InvalidRequest("write FOLLOW <topic>, or FOLLOW <topic> <partition> <offset>")
-        partitions = await self._session.partitions(topic)
-        if partition:
-            partitions = [_number(partition, "a partition")]
-        offsets = {each: await self._start(topic, each, start or "latest") for each in partitions}
+        known = await self._session.partitions(topic)
+        chosen = [_number(partition, "a partition")] if partition else known
+        offsets = {each: await self._start(topic, each, start or "latest") for each in chosen}
         self._say(f"OK following {topic}")
         await self._writer.drain()
         listening = asyncio.create_task(self._listen())
-        following = [
-            asyncio.create_task(self._follow_partition(topic, each, offset, share_of_bytes(len(offsets))))
-            for each, offset in offsets.items()
-        ]
+        following: dict[int, asyncio.Task[None]] = {}
         try:
             # Until the client says something, or nothing is left to follow.
-            unfinished = set(following)
-            while unfinished and not listening.done():
-                done, unfinished = await asyncio.wait(
-                    {listening, *unfinished}, return_when=asyncio.FIRST_COMPLETED
+            while not listening.done():
+                share = share_of_bytes(len(following) + len(offsets))
+                for each, offset in offsets.items():
+                    reading = self._follow_partition(topic, each, offset, share)
+                    following[each] = asyncio.create_task(reading)
+                unfinished = [task for task in following.values() if not task.done()]
+                if not unfinished:
+                    break
+                done, _ = await asyncio.wait(
+                    (listening, *unfinished), timeout=LOOK_AGAIN_SECONDS, return_when=asyncio.FIRST_COMPLETED
                 )
-                unfinished.discard(listening)
                 for task in done:
                     task.result()
+                offsets = {} if partition else await self._new_partitions(topic, following)
         finally:
-            for task in (listening, *following):
+            for task in (listening, *following.values()):
                 task.cancel()
-            await asyncio.wait((listening, *following))
+            await asyncio.wait((listening, *following.values()))
         self._say("END")
 
     async def _follow_partition(self, topic: str, partition: int, offset: int, max_bytes: int) -> None:
+        told: type[KafkaError] | None = None
         while True:
             try:
                 read = await self._session.read(
@@ -187,18 +194,29 @@ class Conversation:
                     offset,
                     max_records=FOLLOW_RECORDS,
                     max_bytes=max_bytes,
-                    wait_ms=FOLLOW_WAIT_MS,
+                    wait_ms=self._follow_wait_ms,
                 )
             except KafkaError as error:
-                self._refuse(error)
-                if not error.retriable:
+                if type(error) is not told:  # once is enough, while it lasts
+                    self._refuse(error)
+                told = type(error)
+                if not error.retriable or isinstance(error, UnknownTopicOrPartition):
                     return
                 await asyncio.sleep(1)
                 continue
+            told = None
             offset = read.next_offset
             await self._tell(partition, read.records)
             if read.records or not self._reader.at_eof():
                 self._visit.stay()  # a client that went away for good is noticed by its idleness
+
+    async def _new_partitions(self, topic: str, known: Container[int]) -> dict[int, int]:
+        """Partitions that the topic has been given since, with where they begin: all they hold is new."""
+        try:
+            new = [each for each in await self._session.partitions(topic) if each not in known]
+            return {each: await self._session.offset_at(topic, each, EARLIEST) for each in new}
+        except KafkaError:
+            return {}  # those who follow it are told, or one that is just being made is there the next time
 
     async def _listen(self) -> None:
         """Return with the client's next line at hand. One that has only stopped sending still listens."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import grpc
 import pytest
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, NewPartitions
 
 from ottla import Broker
 from ottla.client.partitioner import partition_of_key
@@ -192,6 +192,19 @@ def test_a_stream_starts_at_an_offset_or_a_time(
         client.call("Produce", topic=topic, payload=b"v", timestamp=1_700_000_000_000 + number)
     stream = client.stream("ConsumeStream", topic=topic, partition=0, max_messages=len(expected), **start)
     assert [message.offset for message in stream] == expected
+
+
+def test_a_stream_goes_on_with_partitions_that_are_added(broker: Broker, client: Reflected) -> None:
+    client.call("CreateTopic", topic="grows", partitions=1)
+    client.call("Produce", topic="grows", payload=b"0")
+    stream = client.stream("ConsumeStream", topic="grows", earliest=True)
+    assert next(stream).payload == b"0"
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    admin.create_partitions([NewPartitions("grows", 2)])["grows"].result(20)
+    client.call("Produce", topic="grows", partition=1, payload=b"1")
+    message = next(stream)
+    assert (message.partition, message.offset, message.payload) == (1, 0, b"1")
+    stream.cancel()
 
 
 def test_a_stream_of_a_topic_that_is_deleted_ends(broker: Broker, client: Reflected) -> None:

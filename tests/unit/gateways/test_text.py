@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 
 import pytest
+from confluent_kafka.admin import AdminClient, NewPartitions
 
 from ottla import Broker
 from ottla.client.partitioner import partition_of_key
@@ -197,6 +198,43 @@ def test_a_follower_that_sends_no_more_is_still_told(broker: Broker, caller: Cal
         assert caller.line() == "OK following Tail"
         caller.socket.shutdown(socket.SHUT_WR)
         other.ask("PRODUCE Tail k v")
+        assert caller.line() == "0 0 k v"
+
+
+def test_a_follower_goes_on_with_partitions_that_are_added(broker: Broker, caller: Caller) -> None:
+    with Caller(broker.addresses[0]) as other:
+        other.ask("CREATE Grows 1")
+        assert caller.ask("FOLLOW Grows") == "OK following Grows"
+        admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+        admin.create_partitions([NewPartitions("Grows", 2)])["Grows"].result(20)
+        assert other.ask("PRODUCE Grows a") == "OK Grows 0 0"
+        assert other.ask("PRODUCE Grows b") == "OK Grows 1 0"
+        assert {caller.line(), caller.line()} == {"0 0 - a", "1 0 - b"}
+
+
+def test_a_follower_of_a_topic_that_is_deleted_is_told_so_and_stops(broker: Broker, caller: Caller) -> None:
+    caller.ask("CREATE Doomed 1")
+    assert caller.ask("FOLLOW Doomed") == "OK following Doomed"
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    admin.delete_topics(["Doomed"])["Doomed"].result(20)
+    # Its leader goes before its name does, so there may be a word about that first.
+    *_, last = iter(caller.line, "END")
+    assert last.startswith("ERR UNKNOWN_TOPIC_OR_PARTITION ")
+    assert caller.ask("CREATE Doomed 1") == "OK Doomed 1"
+
+
+def test_a_follower_of_a_quiet_topic_is_not_idle() -> None:
+    with (
+        Broker(properties={**QUICK, "connections.max.idle.ms": "300"}) as broker,
+        Caller(broker.addresses[0]) as caller,
+        Caller(broker.addresses[0]) as idle,
+    ):
+        caller.ask("CREATE Quiet 1")
+        assert caller.ask("FOLLOW Quiet") == "OK following Quiet"
+        idle.ask_all("TOPICS")
+        assert idle.is_closed()
+        with Caller(broker.addresses[0]) as other:
+            other.ask("PRODUCE Quiet k v")
         assert caller.line() == "0 0 k v"
 
 

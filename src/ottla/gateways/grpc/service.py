@@ -11,20 +11,17 @@ import grpc
 
 from ottla.gateways import advice
 from ottla.gateways.grpc import messages
+from ottla.gateways.grpc.following import Following
 from ottla.gateways.grpc.status import status_of
-from ottla.gateways.session import EARLIEST, LATEST, READ_BYTES_MAX, Session, share_of_bytes
+from ottla.gateways.session import EARLIEST, LATEST, READ_BYTES_MAX, Session
 from ottla.protocol.batch import Record
 from ottla.protocol.errors import InvalidRequest, KafkaError
 
 CONSUME_MESSAGES: Final = 1000
 CONSUME_MESSAGES_MAX: Final = 10_000
 CONSUME_WAIT_MS_MAX: Final = 60_000
-STREAM_MESSAGES: Final = 10_000
-STREAM_WAIT_MS: Final = 30_000
 # Messages of a stream that are appended and not answered yet.
 PRODUCING_MAX: Final = 256
-# Reads of a stream's partitions that wait to be sent.
-READS_WAITING_MAX: Final = 2
 INT32_MAX: Final = 2**31 - 1
 
 # From the peer of a call, as gRPC names it, to the session of the connection it came through.
@@ -161,41 +158,21 @@ class Service:
         if request.HasField("partition"):
             partitions = [request.partition]
         offsets = {each: await _start(session, topic, each, request) for each in partitions}
-        max_bytes = share_of_bytes(len(partitions))
-        reads: asyncio.Queue[tuple[int, list[Record]] | KafkaError] = asyncio.Queue(READS_WAITING_MAX)
-
-        async def read(partition: int, offset: int) -> None:
-            try:
-                while True:
-                    found = await session.read(
-                        topic,
-                        partition,
-                        offset,
-                        max_records=STREAM_MESSAGES,
-                        max_bytes=max_bytes,
-                        wait_ms=STREAM_WAIT_MS,
-                    )
-                    offset = found.next_offset
-                    if found.records:
-                        await reads.put((partition, found.records))
-            except KafkaError as error:
-                await reads.put(error)
-
-        reading = [asyncio.create_task(read(*each)) for each in offsets.items()]
+        following = Following(session, topic)
         left = request.max_messages or -1
         try:
+            following.begin(offsets)
+            if not request.HasField("partition"):
+                following.grow()
             while left:
-                found = await reads.get()
-                if isinstance(found, KafkaError):
-                    raise found
-                partition, records = found
+                partition, records = await following.next()
                 for record in records:
                     yield _message(partition, record)
                     left -= 1
                     if not left:
                         break
         finally:
-            await _cancel(reading)
+            await following.close()
 
     # --- groups ----------------------------------------------------------------------------
 
