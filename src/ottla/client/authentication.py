@@ -1,7 +1,7 @@
 """How a connection authenticates: the requests of a SASL exchange, in order, apart from the socket.
 
 `authentication(...)` is a generator: it yields a request and the class of its response, takes that response,
-and ends with how long the session may be used, in seconds; None is for ever. It raises `AuthenticationFailed`.
+and ends with how long the session may be used, in seconds; None is for ever. Raises `AuthenticationFailed`.
 """
 
 from __future__ import annotations
