@@ -12,7 +12,19 @@ from typing import Annotated
 
 import typer
 
-from ottla.cli import cluster, config, consume, group, log, node, perf, produce, topic, transactions
+from ottla.cli import (
+    cluster,
+    config,
+    consume,
+    group,
+    log,
+    node,
+    perf,
+    pipeline,
+    produce,
+    topic,
+    transactions,
+)
 
 app = typer.Typer(
     name="ottla",
@@ -98,6 +110,7 @@ app.command(epilog=cluster.EPILOG)(cluster.cluster)
 app.add_typer(transactions.app)
 app.add_typer(perf.app)
 app.add_typer(log.app)
+app.add_typer(pipeline.app)
 app.command()(node.node)
 
 
