@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 BATCH_ID = "streaming.sql.batchId"
 QUERY_ID = "sql.streaming.queryId"
+_swept: set[str] = set()
+"""Queries of which this process has committed a batch, after which nothing of an earlier run is open."""
 
 
 @dataclass
@@ -52,9 +54,18 @@ class OttlaStreamWriter(DataSourceStreamArrowWriter):
     # --- a task --------------------------------------------------------------------------
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        context = TaskContext.get()
+        assert context is not None, "not in a task of Spark"
+        batch_id, query_id = context.getLocalProperty(BATCH_ID), context.getLocalProperty(QUERY_ID)
+        assert batch_id is not None and query_id is not None, "not in a task of a streaming query"
+        return self.write_share(context.partitionId(), int(batch_id), query_id, iterator)
+
+    def write_share(
+        self, task: int, batch_id: int, query_id: str, iterator: Iterator[pa.RecordBatch]
+    ) -> ShareDone:
+        """Write what a task has of a batch, unless that is committed already."""
         from ottla.spark.routing import Router
 
-        task, batch_id, query_id = _task()
         cluster = sink.connect(self.options)
         batches = sink.with_rows(iterator)
         if not self.options.exactly_once:
@@ -86,18 +97,24 @@ class OttlaStreamWriter(DataSourceStreamArrowWriter):
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         done = [each for each in messages if isinstance(each, ShareDone)]
-        opened = [each for each in done if each.share.open is not None]
-        if not opened:
-            return  # nothing was written, or all of it by an earlier run
-        query_id = opened[0].query_id
+        writers = [each for each in done if each.share.open or each.share.is_recorded]
+        if not writers:
+            return
+        query_id = writers[0].query_id
         cluster = sink.connect(self.options)
         progress = read_progress(cluster, query_id, batchId, stable=True)
-        topic = progress.topic or self.options.topic or opened[0].topics[0]
+        topics = [topic for each in writers for topic in each.topics]
+        topic = progress.topic or self.options.topic or topics[0]
         slots = len(cluster.topic(topic).partitions)
         plan = plan_commit(progress, [each.share for each in done], slots)
         for stray in plan.stray:
             sink.abort_quietly(cluster, handle_of(query_id, stray))
-        commit_in_order(cluster, query_id, topic, plan.ends, self.options.transaction_timeout_ms)
+        timeout_ms = self.options.transaction_timeout_ms
+        commit_in_order(cluster, query_id, topic, plan.ends, timeout_ms)
+        if query_id not in _swept:
+            # A run that was broken off may have had more tasks: what they left open holds up readers.
+            sink.abort_open(cluster, f"ottla-{query_id}-", timeout_ms)
+            _swept.add(query_id)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         done = [each for each in messages if isinstance(each, ShareDone)]
@@ -114,14 +131,6 @@ class OttlaStreamWriter(DataSourceStreamArrowWriter):
                 return
         if None in messages:
             sink.abort_open(cluster, f"ottla-{query_id}-", self.options.transaction_timeout_ms)
-
-
-def _task() -> tuple[int, int, str]:
-    context = TaskContext.get()
-    assert context is not None, "not in a task of Spark"
-    batch_id, query_id = context.getLocalProperty(BATCH_ID), context.getLocalProperty(QUERY_ID)
-    assert batch_id is not None and query_id is not None, "not in a task of a streaming query"
-    return context.partitionId(), int(batch_id), query_id
 
 
 def _recorded(task: int, query_id: str, batches: Iterator[pa.RecordBatch]) -> ShareDone:
