@@ -44,6 +44,8 @@ PEER_SECONDS: Final = 5.0
 POLL_MESSAGES: Final = 500
 # Topics are made with as many partitions as somebody asks for, which has to end somewhere.
 PARTITIONS_MAX: Final = 1000
+OFFSET_MAX: Final = 2**63 - 1
+KINDS: Final = {str: "a string", int: "a whole number", list: "a list", dict: "an object"}
 TOPIC: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
 Body = dict[str, Any]
@@ -89,7 +91,8 @@ class JsonLinesNode:
                 if message is None:
                     continue
                 body = message["body"]
-                answered = self._asked.pop(body.get("in_reply_to", -1), None)
+                in_reply_to = body.get("in_reply_to")
+                answered = self._asked.pop(in_reply_to, None) if isinstance(in_reply_to, int) else None
                 if answered is not None:
                     if not answered.done():
                         answered.set_result(body)
@@ -111,7 +114,7 @@ class JsonLinesNode:
             return None
         try:
             message = json.loads(line)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             self._complain(f"not a line of JSON: {error}")
             return None
         if isinstance(message, dict) and "body" not in message and "type" in message:
@@ -153,8 +156,9 @@ class JsonLinesNode:
             return await handler(asked)
         except InvalidTopic as error:
             raise RequestError(MALFORMED_REQUEST, str(error)) from None
-        except UnknownTopicOrPartition as error:
-            raise RequestError(KEY_DOES_NOT_EXIST, str(error)) from None
+        except UnknownTopicOrPartition:
+            what = f"{asked.get('topic')}-{asked.get('partition')}"
+            raise RequestError(KEY_DOES_NOT_EXIST, f"there is no {what} yet: append to it first") from None
         except OffsetOutOfRange as error:
             raise RequestError(KEY_DOES_NOT_EXIST, str(error)) from None
         except (RequestTimedOut, TimeoutError):
@@ -166,6 +170,12 @@ class JsonLinesNode:
         except KafkaError as error:
             code = TEMPORARILY_UNAVAILABLE if error.retriable else PRECONDITION_FAILED
             raise RequestError(code, f"{error.name}: {error}") from None
+        except RequestError:
+            raise
+        except Exception as error:
+            # Our mistake costs the one request; Maelstrom's word for it is a crash.
+            self._complain(f"{type_} failed: {error!r}")
+            raise RequestError(CRASH, "this node made a mistake; it may have been done or not") from error
 
     def _count(self) -> int:
         number = self._next_msg_id
@@ -175,8 +185,12 @@ class JsonLinesNode:
     # --- partitions ----------------------------------------------------------------------
 
     async def _init(self, asked: Body) -> Body:
-        self._node_id = _wanted(asked, "node_id", str)
-        self._peers = sorted({self._node_id, *(each for each in asked.get("node_ids") or ())})
+        node_id = _wanted(asked, "node_id", str)
+        node_ids = asked.get("node_ids") or []
+        if not isinstance(node_ids, list) or not all(isinstance(each, str) for each in node_ids):
+            raise RequestError(MALFORMED_REQUEST, "node_ids is not a list of names")
+        self._node_id = node_id
+        self._peers = sorted({node_id, *node_ids})
         return {}
 
     async def _partition_append(self, asked: Body) -> Body:
@@ -194,7 +208,7 @@ class JsonLinesNode:
 
     async def _partition_read(self, asked: Body) -> Body:
         topic, partition = _partition(asked)
-        offset = _wanted(asked, "offset", int)
+        offset = _offset(_wanted(asked, "offset", int), f"{topic}-{partition}")
         if (owner := self._owner(topic, partition)) is not None:
             return await self._pass_on(owner, asked)
         found = await self._logs.read(topic, partition, offset, 1)
@@ -307,7 +321,7 @@ def _as_expected(answer: Body) -> Body:
 def _wanted(asked: Body, name: str, kind: type) -> Any:
     value = asked.get(name)
     if not isinstance(value, kind) or isinstance(value, bool):
-        what = "missing" if name not in asked else f"{json.dumps(value)[:100]}, not a {kind.__name__}"
+        what = "missing" if name not in asked else f"{json.dumps(value)[:100]}, not {KINDS[kind]}"
         raise RequestError(MALFORMED_REQUEST, f"{name} is {what}")
     return value
 
@@ -329,9 +343,11 @@ def _key(value: Any) -> str:
 def _offsets(asked: Body) -> dict[str, int]:
     offsets: Any = _wanted(asked, "offsets", dict)
     for key, offset in offsets.items():
-        _key(key)
-        if type(offset) is not int or offset < 0:
-            raise RequestError(
-                MALFORMED_REQUEST, f"offset {json.dumps(offset)[:100]} of {key} is not a number"
-            )
+        _offset(offset, _key(key))
     return dict(offsets)
+
+
+def _offset(value: Any, where: str) -> int:
+    if type(value) is not int or not 0 <= value <= OFFSET_MAX:
+        raise RequestError(MALFORMED_REQUEST, f"offset {json.dumps(value)[:100]} of {where} cannot be one")
+    return value

@@ -97,7 +97,13 @@ def test_errors_are_maelstroms() -> None:
             ({"type": "partition_read", "topic": "t", "partition": 4, "offset": 0}, 20),
             ({"type": "partition_info", "topic": "nowhere", "partition": 0}, 20),
             ({"type": "partition_append", "topic": "t", "partition": 0, "message": "x" * 2_000_000}, 22),
+            ({"type": "partition_read", "topic": "t", "partition": 0, "offset": -1}, 12),
+            ({"type": "partition_read", "topic": "t", "partition": 0, "offset": 2**63}, 12),
             ({"type": "poll", "offsets": {"t": -1}}, 12),
+            ({"type": "commit_offsets", "offsets": {"t": 2**63}}, 12),
+            ({"type": "init", "node_id": "n1", "node_ids": ["n1", 2]}, 12),
+            ({"type": "init", "node_id": "n1", "node_ids": 5}, 12),
+            ({"type": "fly", "in_reply_to": []}, 10),
             ({"type": "send", "key": 5, "msg": 1}, 12),
         ):
             answer = await node.ask({**body, "msg_id": 9})
@@ -111,12 +117,13 @@ def test_errors_are_maelstroms() -> None:
 
 def test_lines_that_are_no_messages_are_complained_about_and_passed_over() -> None:
     async def story(node: Conversation) -> None:
+        node.lines.feed_data(b"[" * 200_000 + b"\n")
         node.lines.feed_data(b"\n{\n[1]\n5\n" + b" " * (LINE_BYTES_MAX + 1) + b"\n")
         assert (await node.ask({"type": "init", "msg_id": 1, "node_id": "n1", "node_ids": ["n1"]}))[
             "msg_id"
         ] == 0
 
-    assert len(converse(story).complaints) == 4
+    assert len(converse(story).complaints) == 5
 
 
 def test_the_kafka_workload_of_maelstrom() -> None:
