@@ -10,6 +10,15 @@ _ADVICE: Final = {
     "UNKNOWN_TOPIC_OR_PARTITION": ("There is no such topic or partition", "list topics, or create it first"),
     "OFFSET_OUT_OF_RANGE": ("There is no such offset", "ask which ones there are, or start at the earliest"),
     "TOPIC_ALREADY_EXISTS": ("There is a topic of that name", "use it, or choose another name"),
+    "INVALID_TOPIC_EXCEPTION": (
+        "No topic can have that name, or it is the broker's own",
+        "take letters, digits, dots, dashes and underscores",
+    ),
+    "INVALID_PARTITIONS": ("There cannot be so many partitions", "ask for one or more"),
+    "INVALID_REPLICATION_FACTOR": ("There are not enough brokers for that", "ask for fewer replicas"),
+    "INVALID_CONFIG": ("A setting is wrong", "see its name and value"),
+    "INVALID_GROUP_ID": ("No group can have that name", "choose another"),
+    "MESSAGE_TOO_LARGE": ("The message is too large", "send less, or raise max.message.bytes of the topic"),
     "NOT_LEADER_OR_FOLLOWER": ("Another broker leads this partition", "ask that one"),
     "LEADER_NOT_AVAILABLE": ("The partition has no leader at the moment", "try again"),
     "COORDINATOR_NOT_AVAILABLE": ("The group's coordinator is not ready", "try again"),
@@ -27,6 +36,6 @@ def on(error: KafkaError) -> str:
     """What is wrong, in the error's own words if it was given any, and what to do about it."""
     own = Exception.__str__(error).rstrip(".")
     what, remedy = _ADVICE.get(error.name, ("", ""))
-    said = own or what or str(error)
+    said = own or what or str(error).rstrip(".")
     # Words that were chosen for the occasion have the remedy after a colon.
     return (said if not remedy or ": " in own else f"{said}: {remedy}").replace("\n", " ")
