@@ -26,6 +26,7 @@ from ottla.protocol.compression import compress, decompress
 from ottla.protocol.control import read_control_records, read_end_transaction
 from ottla.protocol.errors import CorruptMessage, InvalidRecord, MessageTooLarge, UnsupportedCompressionType
 from ottla.protocol.message_set import down_convert, read_message_set, up_convert, write_message_set
+from tests.compiled import kernel
 
 REFUSED = (CorruptMessage, InvalidRecord, MessageTooLarge, UnsupportedCompressionType)
 LIMIT = 1 << 20
@@ -65,7 +66,7 @@ any_sections = st.one_of(sections, mutated(sections), st.binary(max_size=200))
 
 @pytest.fixture(scope="module")
 def compiled() -> ModuleType:
-    return pytest.importorskip("ottla.protocol._kernel", reason="the kernel is not compiled")  # type: ignore[no-any-return]
+    return kernel()
 
 
 @settings(deadline=None, max_examples=400)

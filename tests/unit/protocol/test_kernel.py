@@ -26,6 +26,7 @@ from ottla.protocol.kernel import (
     TRUNCATED,
     WRONG_SIZE,
 )
+from tests import compiled
 
 GOOD = "10 00 00 00 02 6b 02 76 00"  # length 8, no attributes, deltas 0 and 0, key "k", value "v", no headers
 
@@ -33,7 +34,7 @@ GOOD = "10 00 00 00 02 6b 02 76 00"  # length 8, no attributes, deltas 0 and 0, 
 @pytest.fixture(params=["_kernel", "_kernel_py"])
 def either(request: pytest.FixtureRequest) -> ModuleType:
     if request.param == "_kernel":
-        return pytest.importorskip("ottla.protocol._kernel", reason="the kernel is not compiled")  # type: ignore[no-any-return]
+        return compiled.kernel()
     return _kernel_py
 
 
