@@ -8,6 +8,7 @@ whose CRC is right, as it would after a broker's recovery.
 from __future__ import annotations
 
 import os
+from bisect import bisect_right
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -115,7 +116,7 @@ class PartitionLog:
         position = start
         tries = 0
         while position < end:
-            segment = self._segment_of(position)
+            segment, following = self._segment_of(position)
             try:
                 for records, next_offset in _read_segment(segment, position, end):
                     yield Piece(records, aborted)
@@ -128,7 +129,6 @@ class PartitionLog:
                 continue
             if position >= end:
                 return
-            following = self._after(segment)
             if following is None:
                 raise CorruptMessage(f"{segment.log} ends before offset {position}; {end} was to be the end")
             position = max(position, following)
@@ -143,23 +143,19 @@ class PartitionLog:
     def _segments(self) -> list[SegmentFiles]:
         return self._directory().segments
 
-    def _segment_of(self, offset: int) -> SegmentFiles:
+    def _segment_of(self, offset: int) -> tuple[SegmentFiles, int | None]:
+        """The segment with an offset, and where the one after it begins."""
         segments = self._segments()
-        if offset < segments[0].base_offset:
-            raise OffsetOutOfRange(
-                f"{self.partition}: offset {offset} is gone, the log begins at {segments[0].base_offset}"
-            )
-        return [segment for segment in segments if segment.base_offset <= offset][-1]
-
-    def _after(self, segment: SegmentFiles) -> int | None:
-        """Where the segment after this one begins."""
-        later = [each.base_offset for each in self._segments() if each.base_offset > segment.base_offset]
-        return min(later, default=None)
+        bases = [segment.base_offset for segment in segments]
+        at = bisect_right(bases, offset)
+        if at == 0:
+            raise OffsetOutOfRange(f"{self.partition}: offset {offset} is gone, the log begins at {bases[0]}")
+        return segments[at - 1], bases[at] if at < len(bases) else None
 
     def _aborted(self, start: int, end: int) -> list[tuple[int, int]]:
         """The aborted transactions with records in a range, as a broker would list them."""
         found = []
-        first = self._segment_of(start).base_offset
+        first = self._segment_of(start)[0].base_offset
         for segment in self._segments():
             path = segment.files.get(Kind.TRANSACTION_INDEX)
             if path is None or segment.base_offset < first:
