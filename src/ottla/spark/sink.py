@@ -53,12 +53,14 @@ def connect(options: WriteOptions) -> BlockingCluster:
 def write_rows(producer: IdempotentProducer, router: Router, batches: Iterable[pa.RecordBatch]) -> Written:
     """Write all rows and wait until they are stored."""
     rows = 0
-    for batch in batches:
-        for wave in router.route(batch):
-            producer.produce(wave)
-        rows += batch.num_rows
-    producer.flush()
-    producer.close()
+    try:
+        for batch in batches:
+            for wave in router.route(batch):
+                producer.produce(wave)
+            rows += batch.num_rows
+        producer.flush()
+    finally:
+        producer.close()
     return Written(rows, tuple(router.topics))
 
 

@@ -54,10 +54,14 @@ class OttlaWriter(DataSourceArrowWriter):
         self.options, self.job_id = options, job_id
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        context = TaskContext.get()
+        assert context is not None, "not in a task of Spark"
+        return self.write_task(context.partitionId(), iterator)
+
+    def write_task(self, task: int, iterator: Iterator[pa.RecordBatch]) -> TaskDone:
+        """Write what a task has."""
         from ottla.spark.routing import Router
 
-        context = TaskContext.get()
-        task = 0 if context is None else context.partitionId()
         batches = sink.with_rows(iterator)
         first = next(batches, None)
         if first is None:
