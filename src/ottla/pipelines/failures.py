@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ottla.pipelines.checkpoints import Unfinished
 
 _PYTHON_ERROR = re.compile(r"^(?:[A-Za-z_][\w.]*\.)?([A-Za-z_]\w*(?:Error|Exception|Warning|Exit)?): (.+)$")
-_SQL_STATE = re.compile(r"\s*SQLSTATE: \w{5}\s*")
+_SQL_STATE = re.compile(r"\s*SQLSTATE: \w{5};?\s*")
 _CONDITION = re.compile(r"\[([A-Z][A-Z0-9_.]+)\] ")
 _STREAM_FAILED = re.compile(r"^\[STREAM_FAILED\] Query .*? terminated with exception: ")
 _TASK_FAILED = re.compile(

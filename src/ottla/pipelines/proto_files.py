@@ -59,11 +59,12 @@ def message_at(file: Any, indexes: tuple[int, ...]) -> Any:
 
 def _collect(url: str, name: str, schema: Schema, files: dict[str, Any]) -> None:
     from google.protobuf.descriptor_pb2 import FileDescriptorProto
+    from google.protobuf.message import DecodeError
 
     texts: dict[str, str] = {}
     try:
         file = FileDescriptorProto.FromString(base64.b64decode(schema.text, validate=True))
-    except (binascii.Error, ValueError, Exception) as error:
+    except (binascii.Error, DecodeError) as error:
         if "message" not in schema.text and "syntax" not in schema.text:
             raise PipelineError(f"the registry's Protobuf schema cannot be read: {error}") from None
         _texts(url, name, schema, texts)
