@@ -8,7 +8,7 @@ from typing import Any
 
 from ottla.cli.log_files import codec_name, report
 from ottla.cli.log_records import decoded, said
-from ottla.cli.output import print_json_line, print_table
+from ottla.cli.output import plural, print_json_line, print_table
 from ottla.cli.running import Refused
 from ottla.cli.times import iso
 from ottla.core.types import CLUSTER_METADATA
@@ -109,8 +109,8 @@ def _print_batch(position: int, header: BatchHeader, problem: str | None, as_jso
         who = f", producer {header.producer_id} epoch {header.producer_epoch} sequence {header.base_sequence}"
     print(
         f"batch at byte {position}: offsets {header.base_offset} to {header.last_offset}, "
-        f"{header.record_count} records, {header.size} bytes, leader epoch {header.partition_leader_epoch}, "
-        f"{', '.join(marks)}{who}"
+        f"{plural(header.record_count, 'record')}, {header.size} bytes, "
+        f"leader epoch {header.partition_leader_epoch}, {', '.join(marks)}{who}"
     )
     if problem is not None:
         print(f"  ! {problem}")

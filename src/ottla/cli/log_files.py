@@ -28,6 +28,8 @@ from ottla.storage.meta_properties import MetaPropertiesError, parse_meta_proper
 from ottla.storage.partition_metadata import PartitionMetadataError, parse_partition_metadata
 from ottla.storage.producer_snapshot import CorruptSnapshot, decode_snapshot
 
+# What Kafka puts an entry of the offset index after, unless a topic says otherwise.
+INDEX_INTERVAL_BYTES: Final = 4096
 # Rows of a table; more of them are only counted.
 ROWS_SHOWN: Final = 10
 
@@ -118,7 +120,14 @@ def _tell_offset_index(made: FileReport, path: Path) -> None:
         gap = (last[1] - first[1]) // (len(index.entries) - 1)
         made.says.append(f"On average one for every {in_bytes(gap)} of data.")
     elif not index.entries:
-        made.says.append("The segment is too small to need one: a lookup reads it from its first byte.")
+        log = path.with_suffix(".log")
+        if log.exists() and log.stat().st_size > INDEX_INTERVAL_BYTES:
+            made.says.append(
+                "Its first batch needs none, and a running broker keeps the entries of the segment that it "
+                "writes to in memory for a while."
+            )
+        else:
+            made.says.append("The segment is too small to need one: a lookup reads it from its first byte.")
 
 
 def _tell_time_index(made: FileReport, path: Path) -> None:
@@ -189,6 +198,8 @@ def _tell_snapshot(made: FileReport, path: Path) -> None:
 
 def _tell_quorum(made: FileReport, path: Path) -> None:
     state = json.loads(path.read_bytes())
+    if not isinstance(state, dict):
+        raise ValueError("it holds no object of JSON")
     made.says.append(
         f"Epoch {state.get('leaderEpoch')}, leader {state.get('leaderId')}, voted for {state.get('votedId')} "
         "(-1 is nobody)."

@@ -58,7 +58,7 @@ def _segment_step(lookup: Lookup) -> str:
 
 def _search_step(search: Search, *, by_time: bool) -> str:
     if not search.count:
-        return "no entries yet, so the walk begins at the first byte of the segment."
+        return "no entries in the file, so the walk begins at the first byte of the segment."
     entries = f"{search.count:,} {'entry' if search.count == 1 else 'entries'}"
     looks = "; ".join(
         f"#{probe.number} {_entry(probe.entry, by_time)} {'not too far' if probe.is_floor else 'too far'}"
@@ -77,6 +77,8 @@ def _entry(entry: tuple[int, int], by_time: bool) -> str:
 
 
 def _result(lookup: Lookup, topic: str) -> list[str]:
+    if lookup.problem is not None:
+        return [f"The search ends here: {lookup.problem}. With --verify all damage is listed."]
     if lookup.batch is None:
         return ["There is nothing there yet: it is past the end of the log."]
     header = lookup.batch.header
@@ -109,6 +111,7 @@ def to_json(lookup: Lookup, topic: str) -> dict[str, Any]:
         "batches_walked": len(lookup.scanned),
         "bytes_walked": lookup.scanned_bytes,
         "record": found,
+        "problem": lookup.problem,
     }
 
 

@@ -22,7 +22,7 @@ from ottla.storage.inspect.directory import (
     partition_directories,
     read_partition_directory,
 )
-from ottla.storage.inspect.lookup import find_offset, find_time
+from ottla.storage.inspect.lookup import Lookup, find_offset, find_time
 from ottla.storage.inspect.verify import Problem, verify_partition
 
 TOPICS: Final = {
@@ -74,13 +74,8 @@ def _inspect_partition(
         lookups.append(find_offset(directory, offset))
     if timestamp is not None:
         lookups.append(find_time(directory, timestamp))
-    if lookups and not verify:
-        if as_json:
-            print_json([log_lookup.to_json(each, directory.topic) for each in lookups])
-        else:
-            for each in lookups:
-                _print_steps(log_lookup.told(each, directory.topic))
-        return True
+    if lookups:
+        return _tell_lookups(directory, lookups, verify, as_json)
     summaries = summaries_of(directory)
     by_base = {summary.base_offset: summary for summary in summaries}
     files = [
@@ -90,6 +85,12 @@ def _inspect_partition(
     ]
     inside = contents(directory, summaries)
     problems = verify_partition(directory) if verify else []
+    told_of = {each.file for each in problems}
+    problems += [
+        Problem(each.name, each.problem)
+        for each in files
+        if verify and each.problem is not None and each.name not in told_of
+    ]
     segments = [
         {
             "base_offset": each.base_offset,
@@ -119,7 +120,20 @@ def _inspect_partition(
         _print_partition(directory, segments, files, inside)
         if verify:
             _print_problems(problems)
-    return not problems and not (verify and any(each.problem for each in files))
+    return not problems
+
+
+def _tell_lookups(directory: PartitionDirectory, lookups: list[Lookup], verify: bool, as_json: bool) -> bool:
+    problems = verify_partition(directory) if verify else []
+    if as_json:
+        told = [log_lookup.to_json(each, directory.topic) for each in lookups]
+        print_json({"lookups": told, **_verified(verify, problems)} if verify else told)
+    else:
+        for each in lookups:
+            _print_steps(log_lookup.told(each, directory.topic))
+        if verify:
+            _print_problems(problems)
+    return not problems and all(each.problem is None for each in lookups)
 
 
 def _verified(verify: bool, problems: list[Problem]) -> dict[str, Any]:

@@ -150,6 +150,40 @@ def test_verify_says_by_its_exit_code_whether_all_is_well(orders: Path) -> None:
     assert problem["file"] == f"orders-0/{log.name}"
 
 
+def test_a_lookup_and_a_verification_go_together(orders: Path) -> None:
+    code, output = run("inspect", orders, "--find-offset", 3, "--verify")
+    assert code == 0 and "Found: offset 3" in output and "is right" in output
+    log = orders / f"{0:020d}.log"
+    log.write_bytes(log.read_bytes()[:61] + b"\xff" + log.read_bytes()[62:])
+    code, output = run("inspect", orders, "--find-offset", 0)
+    assert code == 1 and "The search ends here: the batch at byte 0 is damaged" in output
+    code, output = run("inspect", orders, "--find-offset", 0, "--verify", "--json")
+    found = json.loads(output)
+    assert code == 1 and not found["sound"] and found["lookups"][0]["problem"]
+
+
+def test_scripts_are_told_of_the_same_damage_as_people(orders: Path) -> None:
+    (orders / "quorum-state").write_text("{")
+    code, output = run("inspect", orders, "--verify", "--json")
+    found = json.loads(output)
+    assert (code, found["sound"], [each["file"] for each in found["problems"]]) == (
+        1,
+        False,
+        ["quorum-state"],
+    )
+
+
+def test_an_index_that_is_still_in_memory_is_not_called_needless(tmp_path: Path) -> None:
+    path = tmp_path / "live-0"
+    log = new_log(path)
+    for _ in range(8):
+        log.append(write_batch([Record(timestamp=NOW, value=bytes(3000))]), 0, NOW)
+    log.write()
+    assert "a running broker keeps the entries" in run("inspect", path)[1]
+    log.close(NOW)
+    assert "entries of 8 bytes.\nOn average one for every" in run("inspect", path)[1]
+
+
 def test_a_log_directory_lists_its_partitions(orders: Path, bookmarks: Path) -> None:
     (orders.parent / "replication-offset-checkpoint").write_text("0\n1\norders 0 25\n")
     found = as_json("inspect", orders.parent)

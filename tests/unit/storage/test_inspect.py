@@ -136,6 +136,15 @@ def test_a_time_index_that_hides_younger_records_is_found(directory: Path) -> No
     assert any("nothing up to offset" in each for each in problems(directory))
 
 
+def test_a_time_index_that_promises_younger_records_is_found(directory: Path) -> None:
+    path = directory / f"{0:020d}.timeindex"
+    *_, (timestamp, offset) = read_time_index(path, 0).entries
+    change(path, len(path.read_bytes()) - 12, (timestamp + 1).to_bytes(8, "big"))
+    assert problems(directory) == [
+        f"{path.name}: nothing up to offset {offset} is of {timestamp + 1}, as it says"
+    ]
+
+
 def test_the_padding_of_a_running_kafka_is_not_taken_for_entries(directory: Path) -> None:
     offsets, times = directory / f"{0:020d}.index", directory / f"{0:020d}.timeindex"
     expected = read_offset_index(offsets, 0).entries, read_time_index(times, 0).entries
@@ -170,8 +179,28 @@ def test_an_aborted_transaction_is_checked_against_its_marker(tmp_path: Path) ->
     log.write()
     log.close(NOW)
     assert problems(path) == []
-    change(path / f"{0:020d}.txnindex", 2, (8).to_bytes(8, "big"))
-    assert any("no abort marker of producer 8" in each for each in problems(path))
+    index = path / f"{0:020d}.txnindex"
+    entry = index.read_bytes()
+    for position, value, expected in (
+        (2, 8, "no abort marker of producer 8"),
+        (10, 5, "is after its marker at 2"),
+        (18, 9, "offset 9 of a marker is not in this segment"),
+    ):
+        index.write_bytes(entry)
+        change(index, position, value.to_bytes(8, "big"))
+        assert any(expected in each for each in problems(path))
+
+
+def test_damage_to_the_files_of_the_metadata_log_is_found(directory: Path) -> None:
+    (directory / "quorum-state").write_text('{"leaderEpoch": 1}')
+    snapshot = directory / "00000000000000000000-0000000001.checkpoint"
+    snapshot.write_bytes(first_log(directory).read_bytes())
+    assert problems(directory) == []
+    (directory / "quorum-state").write_text("[]")
+    change(snapshot, 100, b"?")
+    found = problems(directory)
+    assert any(each.startswith("quorum-state: ") for each in found)
+    assert any(each.startswith(f"{snapshot.name}: the batch at byte 0: the checksum") for each in found)
 
 
 @pytest.mark.parametrize("offset", [0, 1, 9, 17, COUNT - 1])
@@ -189,6 +218,21 @@ def test_a_lookup_past_the_end_or_before_the_start_finds_nothing(directory: Path
     assert find_offset(read_partition_directory(directory), COUNT).record is None
     first_log(directory).unlink()
     assert find_offset(read_partition_directory(directory), 0).segment is None
+
+
+def test_a_lookup_that_damage_stops_says_so(directory: Path) -> None:
+    index = directory / f"{0:020d}.index"
+    (offset, position), *_ = read_offset_index(index, 0).entries
+    entry = index.read_bytes()
+    change(index, 4, b"\xff" * 4)
+    assert find_offset(read_partition_directory(directory), offset).problem == (
+        "the index leads to byte -1, where the segment is not"
+    )
+    index.write_bytes(entry)
+    change(first_log(directory), position + 61, b"\xff")  # the length of its only record
+    lookup = find_offset(read_partition_directory(directory), offset)
+    assert lookup.record is None
+    assert lookup.problem is not None and f"the batch at byte {position} is damaged" in lookup.problem
 
 
 @pytest.mark.parametrize(("milliseconds", "expected"), [(-5, 0), (0, 0), (1, 1), (15_500, 16), (34_000, 34)])

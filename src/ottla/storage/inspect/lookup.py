@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ottla.protocol.batch import Record, read_records
+from ottla.protocol.errors import KafkaError
 from ottla.storage.inspect.batches import FoundBatch, Walk, read_batch
 from ottla.storage.inspect.directory import Kind, PartitionDirectory, SegmentFiles
 from ottla.storage.inspect.indexes import read_offset_index, read_time_index
@@ -51,6 +52,8 @@ class Lookup:
     segment_bytes: int = 0
     batch: FoundBatch | None = None
     record: Record | None = None
+    # What is damaged on the way, if the search could not end for it.
+    problem: str | None = None
 
 
 def find_offset(directory: PartitionDirectory, offset: int) -> Lookup:
@@ -83,7 +86,7 @@ def find_time(directory: PartitionDirectory, timestamp: int) -> Lookup:
             if lookup.time_index.found is not None:
                 start = lookup.time_index.found[1]
         _scan(lookup, segment, start, timestamp)
-        if lookup.record is not None:
+        if lookup.record is not None or lookup.problem is not None:
             break
     return lookup
 
@@ -97,21 +100,30 @@ def _scan(lookup: Lookup, segment: SegmentFiles, offset: int, timestamp: int | N
     """From the batch that the offset index gives on, by headers, to the batch and the record."""
     path = segment.files.get(Kind.OFFSET_INDEX)
     lookup.position = 0
+    lookup.segment_bytes = segment.log.stat().st_size
     if path is not None:
         lookup.offset_index = _floor(read_offset_index(path, segment.base_offset).entries, offset)
         if lookup.offset_index.found is not None:
             lookup.position = lookup.offset_index.found[1]
-    lookup.segment_bytes = segment.log.stat().st_size
-    for found in Walk(segment.log, lookup.position):
+    if not 0 <= lookup.position <= lookup.segment_bytes:
+        lookup.problem = f"the index leads to byte {lookup.position}, where the segment is not"
+        return
+    walk = Walk(segment.log, lookup.position)
+    for found in walk:
         lookup.scanned.append(found)
         lookup.scanned_bytes = found.end_position - lookup.position
         header = found.header
         if header.last_offset < offset or (timestamp is not None and header.max_timestamp < timestamp):
             continue
-        record = _first(segment.log, found, offset, timestamp)
+        try:
+            record = _first(segment.log, found, offset, timestamp)
+        except KafkaError as error:
+            lookup.batch, lookup.problem = found, f"the batch at byte {found.position} is damaged: {error}"
+            return
         if record is not None or timestamp is None:
             lookup.batch, lookup.record = found, record
             return
+    lookup.problem = walk.problem
 
 
 def _first(path: Path, found: FoundBatch, offset: int, timestamp: int | None) -> Record | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -11,7 +12,7 @@ from ottla.protocol.batch import read_header
 from ottla.protocol.control import read_end_transaction
 from ottla.protocol.errors import KafkaError
 from ottla.storage.epochs import CorruptEpochs, parse_epochs
-from ottla.storage.inspect.batches import batch_problem, read_batch
+from ottla.storage.inspect.batches import Walk, batch_problem, read_batch
 from ottla.storage.inspect.directory import Kind, PartitionDirectory, SegmentFiles, kind_of
 from ottla.storage.inspect.indexes import (
     IndexEntries,
@@ -22,6 +23,7 @@ from ottla.storage.inspect.indexes import (
 from ottla.storage.inspect.summary import NO_OFFSET, SegmentSummary, summarize
 from ottla.storage.partition_metadata import PartitionMetadataError, parse_partition_metadata
 from ottla.storage.producer_snapshot import CorruptSnapshot, decode_snapshot
+from ottla.storage.transaction_index import AbortedEntry
 
 
 class Problem(NamedTuple):
@@ -44,23 +46,26 @@ def verify_partition(directory: PartitionDirectory) -> list[Problem]:
         problems += _leader_epochs(segment, summary, epochs)
         problems += _offset_index(segment, summary, indexes)
         problems += _time_index(segment, summary, indexes)
-        problems += _transaction_index(segment, summary)
+        problems += _transaction_index(segment, summary, indexes)
         before = summary
     return problems
 
 
 class _Indexes(NamedTuple):
-    """The sparse indexes of a segment; None where the file is missing."""
+    """The indexes of a segment; None where the file is missing."""
 
     offsets: IndexEntries | None
     times: IndexEntries | None
+    aborted: tuple[list[AbortedEntry], str | None] | None
 
     @classmethod
     def of(cls, segment: SegmentFiles) -> _Indexes:
         offsets, times = segment.files.get(Kind.OFFSET_INDEX), segment.files.get(Kind.TIME_INDEX)
+        aborted = segment.files.get(Kind.TRANSACTION_INDEX)
         return cls(
             None if offsets is None else read_offset_index(offsets, segment.base_offset),
             None if times is None else read_time_index(times, segment.base_offset),
+            None if aborted is None else read_transaction_index(aborted),
         )
 
 
@@ -152,27 +157,44 @@ def _time_index(segment: SegmentFiles, summary: SegmentSummary, indexes: _Indexe
     for earlier, later in pairwise(index.entries):
         if later[0] <= earlier[0] or later[1] < earlier[1]:
             yield Problem(path.name, f"entry {later} does not come after {earlier}")
-    batches = iter(summary.batches)
-    found = next(batches, None)
-    greatest = -1
-    for timestamp, offset in index.entries:
-        while found is not None and found.header.last_offset <= offset:
-            greatest = max(greatest, found.header.max_timestamp)
-            found = next(batches, None)
-        if greatest > timestamp:
+    is_whole = summary.problem is None and bool(summary.batches)
+    for timestamp, offset, before, reached in _with_greatest(index.entries, summary):
+        if before > timestamp:
             yield Problem(
                 path.name,
-                f"it says that nothing up to offset {offset} is younger than {timestamp}, but {greatest} is",
+                f"it says that nothing up to offset {offset} is younger than {timestamp}, but {before} is",
             )
-        if offset > summary.last_offset and summary.problem is None and summary.batches:
+        if offset > summary.last_offset and is_whole:
             yield Problem(path.name, f"it mentions offset {offset}, past the end of its segment")
+        elif reached < timestamp and is_whole:
+            yield Problem(path.name, f"nothing up to offset {offset} is of {timestamp}, as it says")
 
 
-def _transaction_index(segment: SegmentFiles, summary: SegmentSummary) -> Iterator[Problem]:
-    path = segment.files.get(Kind.TRANSACTION_INDEX)
-    if path is None:
+def _with_greatest(
+    entries: list[tuple[int, int]], summary: SegmentSummary
+) -> Iterator[tuple[int, int, int, int]]:
+    """Each entry of a time index, with the greatest timestamp of the batches that end by its offset, and of
+    those that begin by it. An entry may name the last offset of a batch, or of the very record in it."""
+    by_end, by_start = iter(summary.batches), iter(summary.batches)
+    ending, starting = next(by_end, None), next(by_start, None)
+    ended = started = -1
+    for timestamp, offset in entries:
+        while ending is not None and ending.header.last_offset <= offset:
+            ended = max(ended, ending.header.max_timestamp)
+            ending = next(by_end, None)
+        while starting is not None and starting.header.base_offset <= offset:
+            started = max(started, starting.header.max_timestamp)
+            starting = next(by_start, None)
+        yield timestamp, offset, ended, started
+
+
+def _transaction_index(
+    segment: SegmentFiles, summary: SegmentSummary, indexes: _Indexes
+) -> Iterator[Problem]:
+    if indexes.aborted is None:
         return
-    entries, problem = read_transaction_index(path)
+    path = segment.files[Kind.TRANSACTION_INDEX]
+    entries, problem = indexes.aborted
     if problem is not None:
         yield Problem(path.name, problem)
     for earlier, later in pairwise(entries):
@@ -181,6 +203,14 @@ def _transaction_index(segment: SegmentFiles, summary: SegmentSummary) -> Iterat
     by_offset = {found.header.last_offset: found for found in summary.batches if found.header.is_control}
     for entry in entries:
         found = by_offset.get(entry.last_offset)
+        if not segment.base_offset <= entry.last_offset or (
+            entry.last_offset > summary.last_offset and summary.problem is None
+        ):
+            yield Problem(path.name, f"offset {entry.last_offset} of a marker is not in this segment")
+            continue
+        if entry.first_offset > entry.last_offset:
+            first = f"offset {entry.first_offset}, where the transaction began"
+            yield Problem(path.name, f"{first}, is after its marker at {entry.last_offset}")
         if found is None:
             # Compaction removes markers, and leaves the index as it is.
             continue
@@ -233,6 +263,20 @@ def small_file_problem(path: Path) -> str | None:
                 parse_epochs(path.read_bytes())
             case Kind.PARTITION_METADATA:
                 parse_partition_metadata(path.read_bytes())
-    except (CorruptSnapshot, CorruptEpochs, PartitionMetadataError) as error:
+            case Kind.METADATA_SNAPSHOT:
+                return _metadata_snapshot_problem(path)
+            case Kind.QUORUM_STATE:
+                if not isinstance(json.loads(path.read_bytes()), dict):
+                    return "it holds no object of JSON"
+    except (CorruptSnapshot, CorruptEpochs, PartitionMetadataError, ValueError) as error:
         return str(error)
     return None
+
+
+def _metadata_snapshot_problem(path: Path) -> str | None:
+    walk = Walk(path)
+    for found in walk:
+        problem = batch_problem(read_batch(path, found))
+        if problem is not None:
+            return f"the batch at byte {found.position}: {problem}"
+    return walk.problem
