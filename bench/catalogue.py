@@ -46,15 +46,22 @@ def catalogue(dirty_megabytes: int) -> list[Workload]:
 
 
 def chosen(workloads: Sequence[Workload], selection: Selection, words: Sequence[str]) -> list[Workload]:
-    """The whole selection, or those that have one of the words in their name or family.
+    """The whole selection, or what the words mean: a family, the start of names, or a part of them.
 
     A word that fits nothing in the selection reaches beyond it.
     """
     if not words:
         return [each for each in workloads if each.selection <= selection]
-    found = []
+    found: list[Workload] = []
     for word in words:
-        matching = [each for each in workloads if word.lower() in f"{each.family.value} {each.name}".lower()]
-        within = [each for each in matching if each.selection <= selection]
-        found += within or matching
+        matching = meant_by(word.lower(), workloads)
+        found += [each for each in matching if each.selection <= selection] or matching
     return [each for each in workloads if each in found]
+
+
+def meant_by(word: str, workloads: Sequence[Workload]) -> list[Workload]:
+    return (
+        [each for each in workloads if word == each.family.value.lower()]
+        or [each for each in workloads if each.name.lower().startswith(word)]
+        or [each for each in workloads if word in each.name.lower()]
+    )

@@ -19,7 +19,8 @@ PARTITIONS = 20
 CONNECTIONS = 10
 LOG_MEGABYTES = 10
 DEPTH = 10
-REQUESTS = 10_000
+REQUESTS = 5_000
+MOST_REPEATS = 12
 
 
 def workloads() -> Iterator[Workload]:
@@ -101,7 +102,7 @@ def fetch_cost(subject: Subject, connection: Connection, offsets: Sequence[int],
     frames *= -(-DEPTH // len(frames))
     turns = [b"".join(frames[start : start + DEPTH]) for start in range(0, len(frames), DEPTH)]
     return per_request(
-        subject, lambda number: connection.pipeline(turns[number % len(turns)], DEPTH), site, 5_000
+        subject, lambda number: connection.pipeline(turns[number % len(turns)], DEPTH), site, 2_500
     )
 
 
@@ -136,9 +137,14 @@ def per_request(subject: Subject, work: Callable[[int], object], site: Site, cou
         for number in range(rounds):
             work(number)
 
-    repeat(rounds // 4)
-    cost = cost_of(subject, lambda: repeat(rounds))
-    return cost.cpu_seconds / (rounds * 10) * 1e5
+    least = float("inf")
+    for _ in range(MOST_REPEATS):
+        cost = cost_of(subject, lambda: repeat(rounds)).cpu_seconds / (rounds * 10) * 1e5
+        # A JVM gets better for a while, which has nothing to do with size: until it no longer does.
+        if cost > least * 0.95:
+            return min(cost, least)
+        least = cost
+    return least
 
 
 def grown(words: str, costs: list[tuple[int, float]]) -> list[Figure]:
