@@ -16,7 +16,7 @@ from ottla.storage.handles import Handle, Handles
 
 # Entries are searched in blocks of about a page.
 BLOCK_ENTRIES: Final = 512
-Block = tuple[int, list[tuple[int, ...]]]
+Block = tuple[int, bytes]
 
 
 class CorruptIndex(Exception):
@@ -38,8 +38,8 @@ class IndexFile:
         self.handle = Handle(handles, path)
         self.entry = entry
         self._count = -1
-        # The entries that were searched last, and the number of the first of them.
-        self._block: Block = 0, []
+        # The entries that were searched last, as they are in the file, and the number of the first of them.
+        self._block: Block = 0, b""
 
     @property
     def count(self) -> int:
@@ -71,9 +71,10 @@ class IndexFile:
 
     def read(self, number: int) -> tuple[int, ...]:
         """The entry of that number, counted from 0."""
-        first, entries = self._block
-        if first <= number < first + len(entries):
-            return entries[number - first]
+        first, block = self._block
+        at = (number - first) * self.entry.size
+        if 0 <= at < len(block):
+            return self.entry.unpack_from(block, at)
         data = os.pread(self.handle.get(), self.entry.size, number * self.entry.size)
         if len(data) != self.entry.size:
             raise CorruptIndex(f"{self.handle.path} ends before entry {number}")
@@ -84,18 +85,21 @@ class IndexFile:
 
     def last_up_to(self, column: int, bound: int) -> int:
         """The number of the last entry with at most `bound` in a column, -1 if none; the column ascends."""
-        count = self.count
-        first, entries = self._block
+        first, block = self._block
+        size, unpack_from = self.entry.size, self.entry.unpack_from
         if not (
-            entries
-            and (first == 0 or entries[0][column] <= bound)
-            and (first + len(entries) == count or entries[-1][column] > bound)
+            block
+            and (first == 0 or unpack_from(block)[column] <= bound)
+            and (
+                first + len(block) // size == self.count
+                or unpack_from(block, len(block) - size)[column] > bound
+            )
         ):
-            first, entries = self._load_block(column, bound)
-        low, high = 0, len(entries)
+            first, block = self._load_block(column, bound)
+        low, high = 0, len(block) // size
         while low < high:
             middle = (low + high) // 2
-            if entries[middle][column] <= bound:
+            if unpack_from(block, middle * size)[column] <= bound:
                 low = middle + 1
             else:
                 high = middle
@@ -104,19 +108,23 @@ class IndexFile:
     def _load_block(self, column: int, bound: int) -> Block:
         """Find and keep the block that a search ends in: one reader asks for the same block many times."""
         low, high = 0, (self.count + BLOCK_ENTRIES - 1) // BLOCK_ENTRIES
+        fd, size = self.handle.get(), self.entry.size
         while high - low > 1:
             middle = (low + high) // 2
-            if self.read(middle * BLOCK_ENTRIES)[column] <= bound:
+            entry = os.pread(fd, size, middle * BLOCK_ENTRIES * size)
+            if len(entry) != size:
+                raise CorruptIndex(f"{self.handle.path} ends before entry {middle * BLOCK_ENTRIES}")
+            if self.entry.unpack(entry)[column] <= bound:
                 low = middle
             else:
                 high = middle
         first = low * BLOCK_ENTRIES
         # One more than a block, to see that the block after it is not needed.
-        length = min(BLOCK_ENTRIES + 1, self.count - first) * self.entry.size
-        data = os.pread(self.handle.get(), length, first * self.entry.size)
+        length = min(BLOCK_ENTRIES + 1, self.count - first) * size
+        data = os.pread(fd, length, first * size)
         if len(data) != length:
             raise CorruptIndex(f"{self.handle.path} ends within {length} bytes after entry {first}")
-        self._block = first, list(self.entry.iter_unpack(data))
+        self._block = first, data
         return self._block
 
     def append(self, entries: bytes) -> None:
@@ -133,13 +141,13 @@ class IndexFile:
         if os.fstat(fd).st_size:
             self.handles.files.ftruncate(fd, 0)
         self._count = 0
-        self._block = 0, []
+        self._block = 0, b""
 
     def truncate(self, count: int) -> None:
         if count < self.count:
             self.handles.files.ftruncate(self.handle.get(), count * self.entry.size)
             self._count = count
-            self._block = 0, []
+            self._block = 0, b""
 
     def trim(self) -> None:
         """Cut off padding."""
