@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import chain
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
@@ -88,6 +89,7 @@ class BlockingCluster:
         self._coordinators: dict[tuple[int, str], int] = {}
         self._connections: dict[Address, BlockingConnection] = {}
         self._idle: dict[Address, list[BlockingConnection]] = {}
+        self._lent: set[BlockingConnection] = set()
 
     def __enter__(self) -> Self:
         return self
@@ -98,13 +100,12 @@ class BlockingCluster:
         self.close()
 
     def close(self) -> None:
-        for connection in self._connections.values():
+        """Close every connection, those that are lent as well."""
+        for connection in [*self._connections.values(), *chain(*self._idle.values()), *self._lent]:
             connection.close()
-        for idle in self._idle.values():
-            for connection in idle:
-                connection.close()
         self._connections.clear()
         self._idle.clear()
+        self._lent.clear()
 
     # --- connections ---------------------------------------------------------------------
 
@@ -152,11 +153,15 @@ class BlockingCluster:
         while idle:
             connection = idle.pop()
             if connection.is_idle():
-                return connection
+                break
             connection.close()
-        return self._open(address)
+        else:
+            connection = self._open(address)
+        self._lent.add(connection)
+        return connection
 
     def give_back(self, connection: BlockingConnection) -> None:
+        self._lent.discard(connection)
         idle = self._idle.setdefault(connection.address, [])
         if connection.is_open and not connection.waiting and len(idle) < IDLE_CONNECTIONS:
             idle.append(connection)

@@ -56,11 +56,15 @@ def stamp(
 
 
 class _Batch:
-    __slots__ = ("count", "error", "partition", "records", "serial")
+    """A batch on its way, and what has become of it so far."""
+
+    __slots__ = ("count", "error", "is_behind", "may_be_there", "partition", "records", "serial")
 
     def __init__(self, partition: TopicPartition, records: bytearray, count: int, serial: int) -> None:
         self.partition, self.records, self.count, self.serial = partition, records, count, serial
         self.error: Exception | None = None
+        self.may_be_there = False  # it was sent on a connection that broke
+        self.is_behind = False  # it was refused because one before it was
 
 
 class _Lane:
@@ -229,8 +233,10 @@ class IdempotentProducer:
         lane = self._lanes.pop(leader, None)
         if lane is not None:
             lane.connection.close()
+            self.cluster.give_back(lane.connection)
             for waiting in lane.under_way:
                 for batch in waiting.values():
+                    batch.may_be_there = True
                     self._missed(batch, error)
 
     def _missed(self, batch: _Batch, error: Exception) -> None:
@@ -264,32 +270,49 @@ class IdempotentProducer:
         """Send what was not acknowledged again, one batch of a partition at a time, until all is there."""
         self._drain()
         deadline, pause = time.monotonic() + self.cluster.timeout, FIRST_PAUSE
+        skipped: dict[TopicPartition, Exception] = {}
         while self._unsent:
-            unsent = sorted(self._unsent, key=lambda batch: batch.serial)
-            first: dict[TopicPartition, _Batch] = {}
-            for batch in unsent:
-                first.setdefault(batch.partition, batch)
-            for batch in first.values():
+            first = self._first_of_each(skipped)
+            for batch in first:
                 assert batch.error is not None
-                if not is_retriable(batch.error) or time.monotonic() + pause > deadline:
+                passes = is_retriable(batch.error) or batch.is_behind
+                if not passes or time.monotonic() + pause > deadline:
                     raise batch.error
-            for batch in unsent:
-                if batch is not first[batch.partition]:
-                    self._check_behind_another(batch)
+                batch.is_behind = False
             time.sleep(pause)
             self.cluster.forget()
-            self._unsent = [batch for batch in unsent if batch is not first[batch.partition]]
-            before = len(unsent)
-            for leader, mine in self._by_leader(first.values()).items():
+            before = len(self._unsent)
+            self._unsent = [batch for batch in self._unsent if batch not in first]
+            for leader, mine in self._by_leader(first).items():
                 self._send(leader, mine)
             self._drain()
+            for batch in first:
+                if batch not in self._unsent:
+                    skipped.pop(batch.partition, None)
             if len(self._unsent) < before:
                 deadline, pause = time.monotonic() + self.cluster.timeout, FIRST_PAUSE
             else:
                 pause = min(2 * pause, LONGEST_PAUSE)
+        for error in skipped.values():
+            raise error
 
-    def _check_behind_another(self, batch: _Batch) -> None:
-        """A batch behind one that was refused is out of order; it will not be when its turn comes."""
-        assert batch.error is not None
-        if not is_retriable(batch.error) and not isinstance(batch.error, OutOfOrderSequenceNumber):
-            raise batch.error
+    def _first_of_each(self, skipped: dict[TopicPartition, Exception]) -> list[_Batch]:
+        """The oldest unsent batch of each partition. Those behind it wait for their turn.
+
+        A batch whose connection broke may be there and still be out of order when it is sent again: a broker
+        that restarted knows only the last batch of a producer. Then the next one is tried in its place,
+        since a broker takes, or recognises, a batch only if it has all before it.
+        """
+        first: dict[TopicPartition, _Batch] = {}
+        kept: list[_Batch] = []
+        for batch in sorted(self._unsent, key=lambda batch: batch.serial):
+            if isinstance(batch.error, OutOfOrderSequenceNumber):
+                if batch.partition in first:
+                    batch.is_behind = True
+                elif batch.may_be_there and not batch.is_behind:
+                    skipped[batch.partition] = batch.error
+                    continue
+            first.setdefault(batch.partition, batch)
+            kept.append(batch)
+        self._unsent = kept
+        return list(first.values())
