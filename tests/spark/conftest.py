@@ -19,6 +19,17 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming import DataStreamReader, StreamingQuery
 
 HERE = Path(__file__).parent
+# With data this small most of the work is compiling: Java, and the code that Spark writes for each query.
+FOR_TESTS = {
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.driver.memory": "600m",
+    "spark.log.level": "OFF",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.codegen.wholeStage": False,
+    "spark.sql.shuffle.partitions": 2,
+    "spark.sql.warehouse.dir": "/nowhere",
+    "spark.ui.enabled": False,
+}
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -26,22 +37,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.is_relative_to(HERE):
             item.add_marker(pytest.mark.xdist_group("spark"))
+            # On a machine that is busy with other things Spark may need a minute to start.
+            item.add_marker(pytest.mark.timeout(300))
 
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     from ottla.spark.session import session
 
-    spark = session(
-        "tests",
-        master="local[2]",
-        **{
-            "spark.ui.enabled": False,
-            "spark.log.level": "OFF",
-            "spark.sql.shuffle.partitions": 2,
-            "spark.sql.warehouse.dir": "/nowhere",
-        },
-    )
+    spark = session("tests", master="local[2]", **FOR_TESTS)
     yield spark
     spark.stop()
 

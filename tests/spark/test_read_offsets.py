@@ -69,14 +69,14 @@ def test_offsets_have_to_be_named_for_every_partition(broker: Broker) -> None:
 
 
 def test_a_start_beyond_the_end_is_refused(broker: Broker) -> None:
-    topic = broker.topic()
+    topic = broker.topic(retention_ms=-1)
     broker.send(topic, [b"a", b"b"], timestamp=1000)
     with pytest.raises(BadOption, match="from offset 2 up to 0: the start is after the end"):
         values(broker.options(topic, startingOffsets=offsets(topic, 2), endingTimestamp=500))
 
 
 def test_a_batch_reads_between_times(broker: Broker) -> None:
-    topic = broker.topic(partitions=2)
+    topic = broker.topic(partitions=2, retention_ms=-1)
     for number in range(4):
         broker.send(topic, [b"0-%d" % number], timestamp=1000 + 10 * number)
     broker.send(topic, [b"1-0"], partition=1, timestamp=5000)
@@ -88,7 +88,7 @@ def test_a_batch_reads_between_times(broker: Broker) -> None:
 
 
 def test_a_time_after_all_records_is_an_error_or_the_end(broker: Broker) -> None:
-    topic = broker.topic()
+    topic = broker.topic(retention_ms=-1)
     broker.send(topic, [b"a"], timestamp=1000)
     with pytest.raises(BadOption, match=f"{topic}-0 has no record at or after the time 2000; .*to latest"):
         values(broker.options(topic, startingTimestamp=2000))

@@ -39,7 +39,7 @@ def admin(broker: Broker) -> AdminClient:
 
 
 def test_a_stream_starts_where_it_is_told(broker: Broker) -> None:
-    topic = broker.topic(partitions=2)
+    topic = broker.topic(partitions=2, retention_ms=-1)
     broker.send(topic, [b"a", b"b", b"c"], timestamp=1000)
     for options, start in (
         ({}, [3, 0]),

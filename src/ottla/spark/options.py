@@ -55,7 +55,6 @@ OPTIONS: Final = (
     "groupIdPrefix",
     "isolation.level",
     "commitOffsets",
-    "pushFilters",
     "kafkaConsumer.pollTimeoutMs",
     "fetchOffset.numRetries",
     "fetchOffset.retryIntervalMs",
@@ -96,7 +95,6 @@ class ReadOptions:
     client_id: str = DEFAULT_CLIENT_ID
     group_id: str | None = None
     commit_offsets: bool = False
-    push_filters: bool = False
     isolation_level: int = 0
     check_crcs: bool = True
     max_fetch_bytes: int | None = None
@@ -155,7 +153,6 @@ def parse_read(options: Mapping[str, str], *, streaming: bool | None = None) -> 
         client_id=kafka.get("client.id") or own.get("groupidprefix") or DEFAULT_CLIENT_ID,
         group_id=group_id,
         commit_offsets=commits,
-        push_filters=boolean("pushFilters", own.get("pushfilters", "false")),
         isolation_level=isolation_level(own, kafka),
         check_crcs=check_crcs(kafka),
         max_fetch_bytes=max_fetch_bytes(kafka),

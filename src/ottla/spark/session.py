@@ -26,8 +26,6 @@ EVERYWHERE: Final = {
     "spark.python.unix.domain.socket.enabled": "true",
     # Rows in one Arrow batch on their way to Python (sinks, UDFs): the default of 10,000 is a fifth slower.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "50000",
-    # Lets the option pushFilters narrow a batch read by its filters on partition, offset and timestamp.
-    "spark.sql.python.filterPushdown.enabled": "true",
 }
 ON_ONE_MACHINE: Final = {
     "spark.driver.bindAddress": "127.0.0.1",

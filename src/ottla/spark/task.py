@@ -93,9 +93,21 @@ def _batches(
 
 def _as_declared(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """The same columns under the schema that Spark expects to the letter (a user may declare NOT NULL)."""
-    if batch.schema.equals(schema):
+    columns = batch.columns
+    if "headers" in schema.names:
+        index = schema.get_field_index("headers")
+        columns[index] = _null_where_empty(columns[index])
+    elif batch.schema.equals(schema):
         return batch
-    return type(batch).from_arrays(batch.columns, schema=schema)
+    return type(batch).from_arrays(columns, schema=schema)
+
+
+def _null_where_empty(headers: pa.ListArray) -> pa.ListArray:
+    """No headers are NULL, as in Spark's Kafka connector."""
+    import pyarrow.compute as pc
+
+    is_empty = pc.equal(pc.list_value_length(headers), 0)
+    return type(headers).from_arrays(headers.offsets, headers.values, type=headers.type, mask=is_empty)
 
 
 def _bound(cluster: BlockingCluster, wanted: OffsetRange, options: ReadOptions) -> tuple[int, int]:
