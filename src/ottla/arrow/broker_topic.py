@@ -3,22 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple
 
+from ottla.arrow.log_directory import Piece
 from ottla.client.blocking.cluster import BlockingCluster
 from ottla.client.blocking.fetch import fetch
 from ottla.client.blocking.offsets import EARLIEST, LATEST
 from ottla.client.security import Security
-from ottla.core.files import Buffer
 from ottla.core.types import TopicPartition
-
-
-class Stretch(NamedTuple):
-    """Some whole record batches, and the aborted transactions that reach into them: producer id and first
-    offset."""
-
-    records: Buffer
-    aborted: list[tuple[int, int]]
 
 
 class BrokerTopic:
@@ -51,10 +42,10 @@ class BrokerTopic:
         """The first offset at or after a time; -1 where no record is that young."""
         return self._offsets(partitions, timestamp_ms)
 
-    def read(self, partition: int, start: int, end: int) -> Iterator[Stretch]:
+    def read(self, partition: int, start: int, end: int) -> Iterator[Piece]:
         where = TopicPartition(self.topic, partition)
         for fetched in fetch(self.cluster, where, start, end, isolation_level=self.isolation_level):
-            yield Stretch(fetched.records, fetched.aborted)
+            yield Piece(fetched.records, fetched.aborted)
 
     def _offsets(self, partitions: Iterable[int], spec: int) -> dict[int, int]:
         wanted = {TopicPartition(self.topic, number): spec for number in partitions}

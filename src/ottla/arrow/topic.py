@@ -9,12 +9,15 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from os import PathLike
 from typing import Any, Final, Protocol
 
 import pyarrow as pa
 
-from ottla.arrow.broker_topic import BrokerTopic, Stretch
+from ottla.arrow.broker_topic import BrokerTopic
 from ottla.arrow.decode import Decoder
+from ottla.arrow.directory_topic import DirectoryTopic
+from ottla.arrow.log_directory import Piece
 from ottla.arrow.schema import topic_schema
 from ottla.protocol.errors import OffsetOutOfRange, UnknownTopicOrPartition
 
@@ -33,7 +36,7 @@ class Topic(Protocol):
     def starts(self, partitions: Iterable[int]) -> dict[int, int]: ...
     def ends(self, partitions: Iterable[int]) -> dict[int, int]: ...
     def at(self, partitions: Iterable[int], timestamp_ms: int) -> dict[int, int]: ...
-    def read(self, partition: int, start: int, end: int) -> Iterator[Stretch]: ...
+    def read(self, partition: int, start: int, end: int) -> Iterator[Piece]: ...
     def close(self) -> None: ...
 
 
@@ -41,6 +44,7 @@ def read_topic(
     topic: str,
     *,
     bootstrap: str = "localhost:9092",
+    directory: str | PathLike[str] | None = None,
     start: Position | Mapping[int, Position] = "earliest",
     end: Position | Mapping[int, Position] = "latest",
     partitions: Iterable[int] | None = None,
@@ -58,11 +62,13 @@ def read_topic(
     not there yet is the latest. `partitions` reads only these. `columns` are those wanted, in this order;
     `headers=True` adds the headers to the others.
 
+    `directory` reads a broker's data directory instead of asking a broker, which need not be running.
     `properties` are Kafka's client properties for security (`security.protocol`, `ssl.*`, `sasl.*`).
     """
     batches = read_batches(
         topic,
         bootstrap=bootstrap,
+        directory=directory,
         start=start,
         end=end,
         partitions=partitions,
@@ -79,6 +85,7 @@ def read_batches(
     topic: str,
     *,
     bootstrap: str = "localhost:9092",
+    directory: str | PathLike[str] | None = None,
     start: Position | Mapping[int, Position] = "earliest",
     end: Position | Mapping[int, Position] = "latest",
     partitions: Iterable[int] | None = None,
@@ -98,6 +105,8 @@ def read_batches(
     isolation = ISOLATION_LEVELS[isolation_level]
 
     def opened() -> Topic:
+        if directory is not None:
+            return DirectoryTopic(topic, directory, isolation)
         return BrokerTopic(topic, bootstrap, properties or {}, isolation, timeout)
 
     def batches() -> Iterator[pa.RecordBatch]:
