@@ -32,7 +32,9 @@ class Kind(StrEnum):
     broker = "broker"
 
 
-KindArgument = Annotated[Kind, typer.Argument(help="What it belongs to.", show_default=False)]
+KindArgument = Annotated[
+    Kind, typer.Argument(metavar="KIND", help="What it belongs to: topic or broker.", show_default=False)
+]
 Name = Annotated[
     str,
     typer.Argument(metavar="NAME", help="The topic, the broker's id, or `all` brokers.", show_default=False),
@@ -51,7 +53,7 @@ def get(
     kind: KindArgument,
     name: Name,
     keys: Annotated[
-        list[str] | None, typer.Argument(metavar="[SETTING]", help="Only these.", show_default=False)
+        list[str] | None, typer.Argument(metavar="SETTING", help="Only these.", show_default=False)
     ] = None,
     show_all: Annotated[bool, typer.Option("--all", "-a", help="Those at their default too.")] = False,
     docs: Annotated[bool, typer.Option("--docs", help="Say what each is for.")] = False,
@@ -66,7 +68,7 @@ def get(
     from ottla.client import admin
 
     async def command(cluster: Cluster) -> None:
-        resource, named = _resource(kind, name)
+        resource, named = await _resource(cluster, kind, name)
         found = await admin.describe_configs(cluster, resource, named, keys=keys or None, documentation=docs)
         if missing := set(keys or ()) - {each.name for each in found}:
             raise Refused(
@@ -140,15 +142,15 @@ def _change(
     from ottla.client import admin
 
     async def command(cluster: Cluster) -> None:
-        resource, named = _resource(kind, name)
+        resource, named = await _resource(cluster, kind, name)
         await admin.alter_configs(cluster, resource, named, changes, validate_only=dry_run)
         report(f"{kind.value} {name}", changes, dry_run, as_json, {kind.value: name})
 
     run(bootstrap, command, timeout=timeout)
 
 
-def _resource(kind: Kind, name: str) -> tuple[ResourceType, str]:
-    from ottla.cli.running import Misused
+async def _resource(cluster: Cluster, kind: Kind, name: str) -> tuple[ResourceType, str]:
+    from ottla.cli.running import Misused, Refused
     from ottla.client.admin import ResourceType
 
     if kind is Kind.topic:
@@ -157,6 +159,9 @@ def _resource(kind: Kind, name: str) -> tuple[ResourceType, str]:
         return ResourceType.BROKER, ""
     if not name.isdecimal():
         raise Misused(f"a broker is named by its id, or `all`; {name} is neither (see `ottla cluster`)")
+    await cluster.persist(cluster.refresh)
+    if int(name) not in cluster.brokers:
+        raise Refused(f"there is no broker {name}; `ottla cluster` shows those there are")
     return ResourceType.BROKER, name
 
 

@@ -36,7 +36,8 @@ def consume(
         From | None, typer.Option("--from", help="Start here. Groups start here if they never committed.")
     ] = None,
     offset: Annotated[
-        int | None, typer.Option("--offset", "-o", help="Start at this offset; -5 means the last five.")
+        int | None,
+        typer.Option("--offset", "-o", help="Start at this offset; -5: the last five of each partition."),
     ] = None,
     time: Annotated[
         str | None,

@@ -123,7 +123,7 @@ def describe(
 def lag(
     groups: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[GROUP]", help="These; all of them if none is named.", show_default=False),
+        typer.Argument(metavar="GROUP", help="These; all of them if none is named.", show_default=False),
     ] = None,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     timeout: Timeout = DEFAULT_TIMEOUT,

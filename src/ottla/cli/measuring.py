@@ -124,19 +124,25 @@ async def measure_consume(cluster: Cluster, topic: str, count: int | None, progr
     starts = await offsets.beginnings(cluster, partitions)
     held = sum(ends[each] - starts[each] for each in partitions)
     records = size = 0
+    fetches: list[float] = []
     consumer = Consumer(cluster)
     consumer.assign({each: at for each, at in starts.items() if at < ends[each]})
     with _progress("consuming", held if count is None else min(held, count), progress) as advance:
         began = time.perf_counter()
         while consumer.positions and (count is None or records < count):
-            for each in await consumer.poll():
-                records += len(each.records)
-                size += sum(len(r.key or b"") + len(r.value or b"") for r in each.records)
-                advance(len(each.records))
+            asked = time.perf_counter()
+            fetched = await consumer.poll()
+            if len(fetches) < _SAMPLES:
+                fetches.append(time.perf_counter() - asked)
+            for each in fetched:
+                taken = each.records if count is None else each.records[: count - records]
+                records += len(taken)
+                size += sum(len(r.key or b"") + len(r.value or b"") for r in taken)
+                advance(len(taken))
                 if each.position >= ends[each.partition]:
                     consumer.drop(each.partition)
         seconds = time.perf_counter() - began
-    return Measured(records, size, seconds)
+    return Measured(records, size, seconds, {"fetch": fetches})
 
 
 async def measure_latency(cluster: Cluster, load: Load) -> Measured:

@@ -60,7 +60,7 @@ def produce(
 def consume(
     topic: Topic,
     count: Annotated[
-        int | None, typer.Option("--count", "-n", min=1, help="Stop after so many records, not at the end.")
+        int | None, typer.Option("--count", "-n", min=1, help="Stop after so many records, or at the end.")
     ] = None,
     quiet: Quiet = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,

@@ -40,7 +40,7 @@ def produce(
     topic: Annotated[str, typer.Argument(metavar="TOPIC", help="Where to.", show_default=False)],
     files: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="[FILE]", help="Read these files instead of stdin.", show_default=False),
+        typer.Argument(metavar="FILE", help="Read these files instead of stdin.", show_default=False),
     ] = None,
     key: Annotated[str | None, typer.Option("--key", "-k", help="The key of every record.")] = None,
     key_separator: Annotated[

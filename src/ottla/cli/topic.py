@@ -85,7 +85,7 @@ def create(
                 {
                     "topic": name,
                     "created": not dry_run,
-                    "id": str(made.topic_id),
+                    "id": None if dry_run else str(made.topic_id),
                     "partitions": made.num_partitions,
                     "replication_factor": made.replication_factor,
                 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -22,12 +23,26 @@ if TYPE_CHECKING:
 app = new_app("transactions", "Show transactions.")
 
 
+class State(StrEnum):
+    """What a transactional id can be at, in Kafka's words."""
+
+    empty = "Empty"
+    ongoing = "Ongoing"
+    prepare_commit = "PrepareCommit"
+    prepare_abort = "PrepareAbort"
+    complete_commit = "CompleteCommit"
+    complete_abort = "CompleteAbort"
+    dead = "Dead"
+    prepare_epoch_fence = "PrepareEpochFence"
+
+
 @app.command(
     "list", epilog=examples("ottla transactions list", "ottla transactions list --state Ongoing --json")
 )
 def list_(
     states: Annotated[
-        list[str] | None, typer.Option("--state", help="Only those in this state; may be repeated.")
+        list[State] | None,
+        typer.Option("--state", case_sensitive=False, help="Only those in this state; may be repeated."),
     ] = None,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     timeout: Timeout = DEFAULT_TIMEOUT,
@@ -39,7 +54,8 @@ def list_(
     from ottla.client import transaction_admin
 
     async def command(cluster: Cluster) -> None:
-        found = await transaction_admin.list_transactions(cluster, states=states or ())
+        wanted = [each.value for each in states or ()]
+        found = await transaction_admin.list_transactions(cluster, states=wanted)
         if as_json:
             print_json(
                 [
