@@ -25,9 +25,11 @@ from ottla.cli import (
     topic,
     transactions,
 )
+from ottla.cli.commands import Commands
 
 app = typer.Typer(
     name="ottla",
+    cls=Commands,
     help="A Kafka-compatible event streaming platform in Python.",
     no_args_is_help=True,
     # Plain help and plain errors: rich costs as much to import as the rest of the command line.
@@ -59,8 +61,27 @@ def ottla(
         bool,
         typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True),
     ] = False,
+    client_config: Annotated[
+        Path | None,
+        typer.Option(
+            envvar="OTTLA_CLIENT_CONFIG",
+            metavar="FILE",
+            help="How to connect: a property file, such as Kafka's client.properties.",
+        ),
+    ] = None,
+    client_properties: Annotated[
+        list[str] | None,
+        typer.Option(
+            "-X",
+            metavar="NAME=VALUE",
+            help="One such property: security.protocol, ssl.*, sasl.*; may be repeated.",
+        ),
+    ] = None,
 ) -> None:
     """A Kafka-compatible event streaming platform in Python."""
+    from ottla.cli import client_properties as properties
+
+    properties.give(client_config, tuple(client_properties or ()))
 
 
 @app.command()

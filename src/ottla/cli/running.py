@@ -1,7 +1,4 @@
-"""Running a command against a cluster: connect, do it, and turn what goes wrong into one line.
-
-Exit codes: 0 done, 1 failed, 2 used wrongly, 130 interrupted.
-"""
+"""Running a command against a cluster: connect, do it, and turn what goes wrong into one line."""
 
 from __future__ import annotations
 
@@ -13,14 +10,18 @@ from typing import NoReturn, TypeVar
 
 import typer
 
+from ottla.cli import client_properties
+from ottla.cli.exit_codes import BAD_USAGE as BAD_USAGE
+from ottla.cli.exit_codes import DONE as DONE
+from ottla.cli.exit_codes import FAILED as FAILED
+from ottla.cli.exit_codes import INTERRUPTED as INTERRUPTED
 from ottla.cli.options import DEFAULT_TIMEOUT
 from ottla.client.cluster import Cluster
-from ottla.client.errors import BadAddress, ClientError, NotKafka, Unreachable
+from ottla.client.errors import BadAddress, BadSecurity, ClientError, NotKafka, Unreachable
+from ottla.config.settings import ConfigError
 from ottla.protocol.errors import KafkaError
 
 T = TypeVar("T")
-
-DONE, FAILED, BAD_USAGE, INTERRUPTED = 0, 1, 2, 130
 
 # What to do next, by the error's name in Kafka.
 _NEXT = {
@@ -53,7 +54,7 @@ def run(bootstrap: str, command: Callable[[Cluster], Awaitable[T]], *, timeout: 
     """What the command answers; leaves the process with one line and a code if it fails."""
 
     async def connected() -> T:
-        async with Cluster(bootstrap, timeout=timeout) as cluster:
+        async with Cluster(bootstrap, security=client_properties.security(), timeout=timeout) as cluster:
             return await command(cluster)
 
     return guarded(lambda: asyncio.run(connected()), bootstrap)
@@ -70,7 +71,7 @@ def guarded(command: Callable[[], T], bootstrap: str = "") -> T:
         raise typer.Exit(DONE) from None
     except KeyboardInterrupt:
         raise typer.Exit(INTERRUPTED) from None
-    except (Misused, BadAddress) as error:
+    except (Misused, BadAddress, BadSecurity, ConfigError) as error:
         fail(str(error), BAD_USAGE)
     except Exception as error:
         line = explain(error, bootstrap)

@@ -28,7 +28,12 @@ def every_command(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tu
 
 
 COMMANDS = dict(every_command(typer.main.get_command(app)))
-ASKING = {path: each for path, each in COMMANDS.items() if any(p.name == "bootstrap" for p in each.params)}
+# Those that ask a cluster. A pipeline has a project, which says where its cluster is.
+ASKING = {
+    path: each
+    for path, each in COMMANDS.items()
+    if path[0] != "pipeline" and any(p.name == "bootstrap" for p in each.params)
+}
 
 
 @pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
@@ -129,12 +134,46 @@ def test_wrong_use_is_one_line_and_2(arguments: list[str], complaint: str) -> No
     assert complaint in result.stderr
 
 
-@pytest.mark.parametrize("arguments", [["topic"], ["topic", "no-such"], ["topic", "create"], ["consume"]])
-def test_what_is_missing_is_told_with_2(arguments: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["no-such"], "No such command 'no-such'; see `ottla --help`"),
+        (["topic", "no-such"], "No such command 'no-such'; see `ottla topic --help`"),
+        (["topic", "create"], "Missing argument 'TOPIC'; see `ottla topic create --help`"),
+        (["topic", "list", "--no-such"], "No such option: --no-such; see `ottla topic list --help`"),
+        (["produce", "t", "--acks", "5"], "'5' is not one of 'all', '1', '0'; see `ottla produce --help`"),
+        (["transactions", "list", "--state", "Lost"], "see `ottla transactions list --help`"),
+        (["-X", "security.protocol=TLS", "topic", "list"], "security.protocol is TLS; it can be PLAINTEXT"),
+        (["-X", "client.id=me", "topic", "list"], "-X client.id: it takes security.*, ssl.* and sasl.*"),
+        (["-X", "sasl.mechanism", "topic", "list"], "-X sasl.mechanism: it should look like name=value"),
+    ],
+)
+def test_a_slip_is_told_in_one_line_with_where_to_look(arguments: list[str], complaint: str) -> None:
     result = CliRunner().invoke(app, arguments)
 
     assert result.exit_code == 2
-    assert "Usage:" in result.output
+    assert result.stderr.startswith("ottla: ") and result.stderr.count("\n") == 1
+    assert complaint in result.stderr
+
+
+def test_a_command_of_commands_shows_them() -> None:
+    result = CliRunner().invoke(app, ["topic"])
+
+    assert result.exit_code == 2
+    assert "Usage: ottla topic" in result.output and "delete-records" in result.output
+
+
+def test_client_properties_come_from_a_file_too(tmp_path: Path) -> None:
+    file = tmp_path / "client.properties"
+    file.write_text("bootstrap.servers=ignored:1\nsecurity.protocol=SASL_SSL\nsasl.mechanism=GSSAPI\n")
+    for arguments, environment in (
+        (["--client-config", str(file)], {}),
+        ([], {"OTTLA_CLIENT_CONFIG": str(file)}),
+    ):
+        result = CliRunner(env=environment).invoke(app, [*arguments, "topic", "list"])
+        assert result.exit_code == 2 and "GSSAPI" in result.stderr
+    assert CliRunner().invoke(app, ["--client-config", str(tmp_path / "no"), "topic", "list"]).exit_code == 1
+    assert from_environment({"OTTLA_CLIENT_CONFIG": str(file)}) == {}  # no property of a broker
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
