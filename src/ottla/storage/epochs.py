@@ -71,7 +71,9 @@ class Epochs:
         # thousand files; the first flush of the log syncs the file and sets `durable`.
         self.durable = False
         self.unsynced = False
-        # Whether the file lags behind a truncation. Opening a log puts that right, so there is no hurry.
+        # Whether the file lags behind. Opening a log puts that right: it forgets what was truncated, and what
+        # is after the recovery point it finds in the batches. So there is no hurry, and leading thousands of
+        # partitions anew need not sync thousands of files.
         self.stale = False
 
     @classmethod
@@ -96,9 +98,15 @@ class Epochs:
         return list(zip(self._epochs, self._offsets, strict=True))
 
     def assign(self, epoch: int, start_offset: int) -> None:
-        """Note that `epoch` writes from `start_offset` on. A leader that wrote nothing is forgotten."""
+        """Note that `epoch` writes from `start_offset` on. A leader that wrote nothing is forgotten.
+
+        The file of a log that has been synced follows with the next flush.
+        """
         if self.assign_in_memory(epoch, start_offset):
-            self.save()
+            if self.durable:
+                self.stale = True
+            else:
+                self.save()
 
     def assign_in_memory(self, epoch: int, start_offset: int) -> bool:
         """As `assign`, for a recovery that saves once at its end; whether anything changed."""
@@ -154,6 +162,19 @@ class Epochs:
             self._offsets.clear()
             self.latest = UNDEFINED_EPOCH
             self.stale = True
+
+    def take_unsaved(self, end_offset: int) -> bytes | None:
+        """What the file of a log that ends there should say, for a flush to write; None if it does.
+
+        A leader that has written nothing yet would be forgotten when the log is opened, so it has time.
+        """
+        entries = [(epoch, offset) for epoch, offset in self.entries if offset < end_offset]
+        self.stale = len(entries) < len(self._epochs)
+        data = format_epochs(entries)
+        if data == self._saved:
+            return None
+        self._saved = data
+        return data
 
     def save(self) -> None:
         data = format_epochs(self.entries)

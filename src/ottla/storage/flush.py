@@ -8,9 +8,11 @@ the kernel may have dropped the pages it could not write, so the same sync is ne
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 
 from ottla.core.files import Files
+from ottla.storage.files import write_atomically
 from ottla.storage.handles import Handle
 
 
@@ -22,6 +24,7 @@ class Flush:
         "_files",
         "_handles",
         "_paths",
+        "_replaced",
         "end_offset",
         "truncations",
     )
@@ -35,6 +38,7 @@ class Flush:
         handles: Sequence[Handle],
         paths: Sequence[str],
         directories: Sequence[str],
+        replaced: Mapping[str, bytes],
         failed: Callable[[], None],
     ) -> None:
         self._files = files
@@ -45,11 +49,16 @@ class Flush:
         self._fds = [handle.pin() for handle in handles]
         self._paths = paths
         self._directories = directories
+        # Small files that get a new content, which is on the disk before it has the name.
+        self._replaced = replaced
         self._failed = failed
 
     def sync(self) -> None:
         """Sync everything. Runs in a thread; OSError means that the log directory has failed."""
         try:
+            for path, data in self._replaced.items():
+                with suppress(FileNotFoundError):  # the partition has been deleted
+                    write_atomically(self._files, path, data)
             for fd in self._fds:
                 self._files.fdatasync(fd)
             for path in self._paths:

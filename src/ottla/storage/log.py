@@ -509,7 +509,10 @@ class Log:
         self.write()
         if self.failed:
             raise KafkaStorageError
-        if self.epochs.stale:
+        epochs = None
+        if self.epochs.stale and self.epochs.durable:
+            epochs = self.epochs.take_unsaved(self.end_offset)
+        elif self.epochs.stale:
             self._guarded(self.epochs.save)
         paths, self._unsynced_paths = self._unsynced_paths, []
         if self.epochs.unsynced:
@@ -518,7 +521,7 @@ class Log:
             self.epochs.unsynced = False
         handles = self.segments.take_unsynced()
         directories, self._unsynced_directories = self._unsynced_directories, set()
-        if self.recovery_point == self.end_offset and not (handles or paths or directories):
+        if self.recovery_point == self.end_offset and not (handles or paths or directories or epochs):
             return None
         # The indexes of the active segment are not synced: a recovery would rebuild them anyway.
         handles.append(self.segments.active.log.handle)
@@ -529,6 +532,7 @@ class Log:
             handles=handles,
             paths=paths,
             directories=sorted(directories),
+            replaced={} if epochs is None else {self.epochs.path: epochs},
             failed=self._fail,
         )
 

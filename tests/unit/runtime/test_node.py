@@ -117,9 +117,6 @@ def test_a_disk_that_takes_no_new_epoch_is_offline_and_the_others_start(
     async def first(node: Node) -> None:
         await create(node, "t", 4)
         await node.caught_up()
-        for partition in node.replicas:
-            partition.append(batch(), NOW_MS)
-        node.replicas.write_pending()
 
     async def second(node: Node) -> None:
         good, bad = node.log_directories

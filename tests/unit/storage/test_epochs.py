@@ -107,13 +107,20 @@ def test_what_was_written_is_read() -> None:
     assert parse_epochs(b"") == []
 
 
-def test_an_epoch_of_a_log_with_synced_records_is_synced_at_once(tmp_path: Path) -> None:
+def test_an_epoch_of_a_log_with_synced_records_is_left_to_a_flush_that_has_records_of_it(
+    tmp_path: Path,
+) -> None:
     files = RecordingFiles(str(tmp_path))
     known = Epochs.empty(files, str(tmp_path))
     known.assign(0, 0)
     assert known.unsynced
     known.durable, known.unsynced = True, False
+    written = len(files.operations)
     known.assign(1, 10)
-    assert not known.unsynced
-    kinds = [type(operation).__name__ for operation in files.operations]
-    assert kinds[-3:] == ["Sync", "Rename", "SyncDirectory"]
+    assert known.stale and not known.unsynced
+    assert len(files.operations) == written
+    assert known.take_unsaved(10) is None
+    assert known.stale
+    assert known.take_unsaved(11) == b"0\n2\n0 0\n1 10\n"
+    assert not known.stale
+    assert known.take_unsaved(11) is None

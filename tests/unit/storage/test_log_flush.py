@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import errno
+import shutil
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,10 @@ from ottla.protocol.errors import (
 from ottla.storage.files import OsFiles
 from ottla.testing.disk import FaultyFiles
 from tests.unit.storage.logs import (
+    NOW,
     SMALL_SEGMENTS,
     append,
+    batch,
     fill,
     open_log,
 )
@@ -32,6 +35,37 @@ def test_a_flush_moves_the_recovery_point_when_it_is_done(tmp_path: Path) -> Non
     log.flush()
     assert log.recovery_point == 30
     assert log.flush_begin() is None
+
+
+def test_the_epoch_of_a_new_leader_is_saved_with_its_first_records_and_found_in_them_before(
+    tmp_path: Path,
+) -> None:
+    log = open_log(tmp_path / "log")
+    append(log, b"a")
+    log.flush()
+    saved = tmp_path / "log" / "leader-epoch-checkpoint"
+    log.epochs.assign(3, log.end_offset)
+    assert log.flush_begin() is None
+    log.append(batch(b"b"), 3, NOW)
+    log.write()
+    assert saved.read_bytes() == b"0\n1\n0 0\n"
+    shutil.copytree(tmp_path / "log", tmp_path / "killed")
+    assert open_log(tmp_path / "killed", recovery_point=1).epochs.entries == [(0, 0), (3, 1)]
+    log.flush()
+    assert saved.read_bytes() == b"0\n2\n0 0\n3 1\n"
+
+
+def test_a_disk_that_takes_no_epochs_fails_the_flush(tmp_path: Path) -> None:
+    files = FaultyFiles(OsFiles())
+    log = open_log(tmp_path / "log", files=files)
+    append(log, b"a")
+    log.flush()
+    log.epochs.assign(3, log.end_offset)
+    log.append(batch(b"b"), 3, NOW)
+    files.fail("rename", f"{tmp_path}/log/leader-epoch-checkpoint*")
+    with pytest.raises(OSError):
+        log.flush()
+    assert log.failed and log.recovery_point == 1
 
 
 def test_a_flush_that_a_truncation_overtook_promises_nothing(tmp_path: Path) -> None:
