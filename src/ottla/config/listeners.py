@@ -66,6 +66,7 @@ class Listeners(NamedTuple):
         controllers = tuple(each for each in listeners if each.name in controller_names)
         clients = tuple(each for each in listeners if each.name not in controller_names)
         _check_roles(settings, clients, controllers, controller_names)
+        _check_doors(settings, clients)
         advertised = _advertised(settings, listeners, protocols)
         inter_broker = _inter_broker(settings, clients)
         return cls(clients, controllers, advertised, inter_broker)
@@ -93,6 +94,17 @@ def offered_doors(settings: BrokerSettings, address: SocketAddress) -> frozenset
         if not listener or listener.upper() == address.name:
             offered.add(door.lower())
     return frozenset(offered)
+
+
+def _check_doors(settings: BrokerSettings, clients: tuple[SocketAddress, ...]) -> None:
+    names = {each.name for each in clients}
+    for entry in settings.ottla_doors:
+        listener, _, _ = entry.rpartition(":")
+        if listener and listener.upper() not in names:
+            raise ConfigError(
+                f"ottla.doors has {entry}, but there is no listener {listener} for clients: "
+                f"there is {', '.join(sorted(names)) or 'none'}"
+            )
 
 
 def check_static(static: Mapping[str, str]) -> BrokerSettings:

@@ -111,3 +111,9 @@ def test_an_open_listener_without_authentication_has_to_be_asked_for(host: str) 
     with pytest.raises(ConfigError, match="--insecure"):
         check_static(given)
     assert check_static({**given, "ottla.allow.insecure.listeners": "true"})
+
+
+def test_doors_belong_to_listeners_that_there_are() -> None:
+    assert parse(ottla_doors="kafka,plaintext:text").clients
+    with pytest.raises(ConfigError, match="there is no listener INSIDE for clients: there is PLAINTEXT"):
+        parse(ottla_doors="kafka,INSIDE:text")
