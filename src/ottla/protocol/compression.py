@@ -195,6 +195,7 @@ def _snappy(data: Buffer) -> bytes:
 def _unlz4(data: Buffer, limit: int) -> bytes:
     from lz4.frame import LZ4FrameDecompressor
 
+    _refuse_linked_blocks(data)
     stream = LZ4FrameDecompressor()
     parts: list[bytes] = []
     left = limit
@@ -214,12 +215,19 @@ def _unlz4(data: Buffer, limit: int) -> bytes:
             data = stream.unused_data or b""
             if not data:
                 return parts[0] if len(parts) == 1 else b"".join(parts)
+            _refuse_linked_blocks(data)
             stream = LZ4FrameDecompressor()
         elif stream.needs_input:
             raise _broken("lz4", "the stream is cut off")
         else:
             data = b""
             step *= 4
+
+
+def _refuse_linked_blocks(frame: Buffer) -> None:
+    """Kafka takes independent blocks only, and its consumers in Java can read no others."""
+    if len(frame) > 4 and bytes(frame[:4]) == _LZ4_MAGIC and not frame[4] & 0x20:
+        raise _broken("lz4", "its blocks depend on one another")
 
 
 def _lz4(data: Buffer, level: int) -> bytes:

@@ -90,6 +90,15 @@ def test_lz4_is_written_in_independent_blocks_of_64_kib() -> None:
     assert info["content_size"] == 0
 
 
+def test_lz4_blocks_that_depend_on_one_another_are_refused_as_kafka_does() -> None:
+    linked = lz4.frame.compress(TEXT * 100, block_linked=True)
+    assert lz4.frame.get_frame_info(linked)["block_linked"]
+    independent = bytes(compress(LZ4, TEXT))
+    for data in (linked, independent + linked):
+        with pytest.raises(InvalidRecord, match="depend on one another"):
+            decompress(LZ4, data)
+
+
 def test_lz4_at_its_default_level_is_fast_and_at_any_other_thorough() -> None:
     assert compress(LZ4, TEXT, 9) == compress(LZ4, TEXT)
     assert len(compress(LZ4, TEXT, 9)) > len(compress(LZ4, TEXT, 8))
@@ -135,7 +144,7 @@ def bombs() -> list[tuple[int, bytes]]:
         (SNAPPY, raw),
         (GZIP, member * 4),
         (LZ4, frame * 4),
-        (LZ4, lz4.frame.compress(BOMB, store_size=True)),
+        (LZ4, lz4.frame.compress(BOMB, store_size=True, block_linked=False)),
     ]
 
 
@@ -163,7 +172,7 @@ import cramjam, lz4.frame, zstandard
 zeros = bytes(1024 * 1024)
 stream = zlib.compressobj(wbits=31)
 gzip = b"".join([stream.compress(zeros) for _ in range(64)]) + stream.flush()
-frame = lz4.frame.LZ4FrameCompressor()
+frame = lz4.frame.LZ4FrameCompressor(block_linked=False)
 lz4s = b"".join([frame.begin(), *[frame.compress(zeros) for _ in range(64)], frame.flush()])
 zstd = zstandard.ZstdCompressor().compressobj()
 zstds = b"".join([*[zstd.compress(zeros) for _ in range(64)], zstd.flush()])
