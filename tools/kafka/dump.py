@@ -36,12 +36,15 @@ def dump_directory(directory: Path) -> list[str]:
 def runs(directory: Path) -> Iterator[tuple[list[str], list[Path]]]:
     """Files that the same flags fit. Metadata snapshots and logs need a decoder, as internal topics do."""
     plain: dict[str, list[Path]] = {}
+    internal: dict[str, list[Path]] = {}
     for file in sorted(directory.glob("*/*")):
         topic = file.parent.name.rpartition("-")[0]
         if file.suffix == ".log" and topic in DECODERS:
-            yield ["--deep-iteration", DECODERS[topic]], [file]
+            internal.setdefault(DECODERS[topic], []).append(file)
         elif worth_dumping(file):
             plain.setdefault(file.suffix, []).append(file)
+    for decoder, files in internal.items():
+        yield ["--deep-iteration", decoder], files
     plain.setdefault(".checkpoint", []).extend(sorted(directory.glob("*.checkpoint")))
     for suffix, flags in (
         (".log", ["--deep-iteration"]),
@@ -62,8 +65,11 @@ def runs(directory: Path) -> Iterator[tuple[list[str], list[Path]]]:
 
 
 def worth_dumping(file: Path) -> bool:
-    """The tool cannot map an empty index, which is what a segment without entries has."""
-    return file.suffix == ".log" or file.stat().st_size > 0
+    """The tool cannot map an empty index, which is what a segment without entries has.
+
+    A partition on its way out is of no interest, and may go while the tool looks at it.
+    """
+    return not file.parent.name.endswith("-delete") and (file.suffix == ".log" or file.stat().st_size > 0)
 
 
 def dump(flags: list[str], files: list[Path]) -> list[str]:
