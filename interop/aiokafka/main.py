@@ -164,8 +164,9 @@ class Member(ConsumerRebalanceListener):  # type: ignore[misc]
 
 
 async def until(question: Callable[[], Awaitable[bool]], seconds: float = PATIENCE) -> bool:
-    deadline = time.monotonic() + seconds
-    while not await question() and time.monotonic() < deadline:
+    for _ in range(int(seconds / 0.05)):
+        if await question():
+            return True
         await asyncio.sleep(0.05)
     return await question()
 

@@ -9,6 +9,8 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from kafka.admin import ConfigResource, ConfigResourceType, NewTopic
+
 from kafka import (
     ConsumerRebalanceListener,
     KafkaAdminClient,
@@ -18,7 +20,6 @@ from kafka import (
     OffsetSpec,
     TopicPartition,
 )
-from kafka.admin import ConfigResource, ConfigResourceType, NewTopic
 
 BOOTSTRAP, FEATURE, NAME = sys.argv[1:4]
 PARTITIONS = range(4)

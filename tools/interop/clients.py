@@ -7,7 +7,7 @@ from importlib.metadata import version
 from typing import NamedTuple
 
 from tools.interop.features import FEATURES
-from tools.interop.toolchains import java_program, python_program
+from tools.interop.toolchains import java_program, node_program, python_program
 from tools.kafka.distribution import VERSION as KAFKA_VERSION
 
 
@@ -88,6 +88,18 @@ CLIENTS = {
             "2.0.1",
             lambda: java_program("2.0.1", leave_out=("Share", "LaterAdministration")),
             {"zstd": "no zstd before 2.1"} | BEFORE_STATIC_MEMBERS,
+        ),
+        Client(
+            "kafkajs",
+            "JavaScript",
+            "2.2.4",
+            lambda: node_program("kafkajs"),
+            {
+                "group-consumer": NO_CONSUMER_PROTOCOL,
+                "group-share": NO_SHARE_GROUPS,
+                "static": "no static members",
+                "old-versions": "no setting for it; its newest requests are those of Kafka 2.4",
+            },
         ),
     )
 }
