@@ -32,14 +32,14 @@ from ottla.protocol.errors import (
     ProducerFenced,
     UnknownTopicOrPartition,
 )
-from tests.interop.topics import Names, NewTopic
+from tests.interop.topics import Names, NewTopic, eventually
 
 READ_COMMITTED = 1
 
 
 @pytest.fixture
 def cluster(bootstrap: str) -> Iterator[BlockingCluster]:
-    with BlockingCluster(bootstrap) as cluster:
+    with BlockingCluster(bootstrap, timeout=60) as cluster:
         yield cluster
 
 
@@ -243,6 +243,14 @@ def test_many_batches_to_many_partitions_are_all_there_in_order(
 # --- transactions ----------------------------------------------------------------------------
 
 
+@pytest.fixture(params=[2, 1], ids=["transaction.version 2", "transaction.version 1"])
+def transactions(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Transactions as brokers of both kinds want them; those of Kafka 4 still take the older kind."""
+    if request.param == 1:
+        monkeypatch.setattr("ottla.client.blocking.transaction._is_implicit", lambda connection: False)
+
+
+@pytest.mark.usefixtures("transactions")
 def test_a_transaction_is_ended_by_another_process(
     cluster: BlockingCluster, bootstrap: str, topic: str, unique: Names
 ) -> None:
@@ -258,7 +266,12 @@ def test_a_transaction_is_ended_by_another_process(
     spawned.start()
     spawned.join()
     assert spawned.exitcode == 0
-    assert values(cluster, partition, isolation_level=READ_COMMITTED) == [b"a", b"b"]
+    committed_are([b"a", b"b"], cluster, partition)
+
+
+def committed_are(expected: list[bytes], cluster: BlockingCluster, partition: TopicPartition) -> None:
+    """Kafka answers EndTxn before it has told all partitions."""
+    eventually(lambda: values(cluster, partition, isolation_level=READ_COMMITTED, max_bytes=1) == expected)
 
 
 def commit(bootstrap: str, handle: TransactionHandle) -> None:
@@ -266,6 +279,7 @@ def commit(bootstrap: str, handle: TransactionHandle) -> None:
         end_transaction(cluster, handle, True)
 
 
+@pytest.mark.usefixtures("transactions")
 def test_a_transaction_that_was_ended_may_be_ended_again_in_the_same_way_only(
     cluster: BlockingCluster, topic: str, unique: Names
 ) -> None:
@@ -279,6 +293,7 @@ def test_a_transaction_that_was_ended_may_be_ended_again_in_the_same_way_only(
             end_transaction(cluster, producer.handle, not is_commit)
 
 
+@pytest.mark.usefixtures("transactions")
 def test_offsets_count_when_their_transaction_is_committed(
     cluster: BlockingCluster, topic: str, unique: Names
 ) -> None:
@@ -292,6 +307,7 @@ def test_offsets_count_when_their_transaction_is_committed(
         assert cluster.committed(group, [partition]) == expected
 
 
+@pytest.mark.usefixtures("transactions")
 def test_a_later_producer_of_the_same_id_fences_the_earlier_one(
     cluster: BlockingCluster, topic: str, unique: Names
 ) -> None:
@@ -310,9 +326,10 @@ def test_a_later_producer_of_the_same_id_fences_the_earlier_one(
         end_transaction(cluster, zombie.handle, True)
     assert isinstance(refused.value, InvalidProducerEpoch | ProducerFenced)
     end_transaction(cluster, producer.handle, True)
-    assert values(cluster, partition, isolation_level=READ_COMMITTED) == [b"living"]
+    committed_are([b"living"], cluster, partition)
 
 
+@pytest.mark.usefixtures("transactions")
 def test_a_transaction_writes_to_many_partitions_in_many_batches(
     cluster: BlockingCluster, new_topic: NewTopic, unique: Names
 ) -> None:
@@ -325,9 +342,10 @@ def test_a_transaction_writes_to_many_partitions_in_many_batches(
     end_transaction(cluster, producer.handle, True)
     for each in partitions:
         expected = [b"%d" % number for number in range(30) if number % 3 == each.partition]
-        assert values(cluster, each, isolation_level=READ_COMMITTED) == expected
+        committed_are(expected, cluster, each)
 
 
+@pytest.mark.usefixtures("transactions")
 def test_transactions_follow_each_other_under_one_id(
     cluster: BlockingCluster, topic: str, unique: Names
 ) -> None:
@@ -338,7 +356,7 @@ def test_transactions_follow_each_other_under_one_id(
         producer.flush()
         producer.close()
         end_transaction(cluster, producer.handle, number % 2 == 0)
-    assert values(cluster, partition, isolation_level=READ_COMMITTED, max_bytes=1) == [b"0", b"2", b"4"]
+    committed_are([b"0", b"2", b"4"], cluster, partition)
 
 
 # --- processes and threads -------------------------------------------------------------------

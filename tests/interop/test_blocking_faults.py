@@ -40,7 +40,6 @@ def ottla(broker: TestBroker) -> Iterator[TestBroker]:
 @pytest.fixture
 def cluster(ottla: TestBroker) -> Iterator[BlockingCluster]:
     with BlockingCluster(ottla.bootstrap) as cluster:
-        cluster.refresh()
         yield cluster
 
 
@@ -214,7 +213,6 @@ def test_a_sequence_out_of_order_with_nothing_before_it_is_an_error(
 def test_errors_that_do_not_pass_in_time_are_raised(ottla: TestBroker) -> None:
     partition = TopicPartition(ottla.topic(), 0)
     with BlockingCluster(ottla.bootstrap, timeout=0.5) as cluster:
-        cluster.refresh()
         ottla.fail("Produce", error="NOT_LEADER_OR_FOLLOWER", topic=partition.topic, times=None)
         with pytest.raises(NotLeaderOrFollower):
             write(cluster, partition, 3)

@@ -32,4 +32,12 @@ def create_topic(
         (result,) = cluster.any().ask(request, CreateTopicsResponse).topics
         check(result.error_code, f"topic {name}", result.error_message)
 
+    def look() -> None:
+        # A broker learns of a topic a moment after the controller has made it.
+        (answered,) = cluster.refresh([name])
+        check(answered.error_code, f"topic {name}")
+        for each in answered.partitions:
+            check(each.error_code, f"partition {name}-{each.partition_index}")
+
     cluster.persist(once)
+    cluster.persist(look)

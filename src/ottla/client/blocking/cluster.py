@@ -90,6 +90,7 @@ class BlockingCluster:
         self._connections: dict[Address, BlockingConnection] = {}
         self._idle: dict[Address, list[BlockingConnection]] = {}
         self._lent: set[BlockingConnection] = set()
+        self._was_reached = False
 
     def __enter__(self) -> Self:
         return self
@@ -186,13 +187,15 @@ class BlockingCluster:
         return connection
 
     def _open(self, address: Address) -> BlockingConnection:
-        return BlockingConnection.open(
+        connection = BlockingConnection.open(
             address.host,
             address.port,
             client_id=self.client_id,
             security=self.security,
             timeout=self.timeout,
         )
+        self._was_reached = True
+        return connection
 
     # --- asking --------------------------------------------------------------------------
 
@@ -209,11 +212,10 @@ class BlockingCluster:
             try:
                 return attempt()
             except (KafkaError, ClientError) as error:
-                is_known = bool(self.brokers) or self.patient  # else there has never been a connection
                 if (
                     not is_retriable(error)
                     or isinstance(error, final)
-                    or not is_known
+                    or not (self._was_reached or self.patient)
                     or time.monotonic() + pause > deadline
                 ):
                     raise
@@ -353,7 +355,7 @@ class BlockingCluster:
         replication_factor: int = -1,
         configs: Mapping[str, str] | None = None,
     ) -> None:
-        """Make a topic; -1 leaves a number to the broker."""
+        """Make a topic and wait until it can be used; -1 leaves a number to the broker."""
         admin.create_topic(self, name, partitions, replication_factor, configs or {})
 
 
