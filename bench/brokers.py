@@ -17,8 +17,8 @@ from tools.kafka.node import KafkaNode
 START_SECONDS = 120.0
 # Kafka's start script gives a server this much.
 HEAP = "1g"
-# Otherwise a broker may wait for more members (Kafka: three seconds) when a classic group forms.
-SETTINGS = {"group.initial.rebalance.delay.ms": "0"}
+# Apache Kafka's default, which tests that use a node do without.
+SHIPPED_DELAY = {"group.initial.rebalance.delay.ms": "3000"}
 
 
 class Setup(Enum):
@@ -36,16 +36,12 @@ class Setup(Enum):
 
     @property
     def settings(self) -> dict[str, str]:
+        """What is not as shipped."""
         return {
-            **SETTINGS,
-            **(
-                {"ottla.durability": "kafka"}
-                if self is Setup.OTTLA_UNSYNCED
-                else {"log.flush.interval.messages": "1"}
-                if self is Setup.KAFKA_SYNCED
-                else {}
-            ),
-        }
+            Setup.OTTLA_UNSYNCED: {"ottla.durability": "kafka"},
+            Setup.KAFKA: SHIPPED_DELAY,
+            Setup.KAFKA_SYNCED: {**SHIPPED_DELAY, "log.flush.interval.messages": "1"},
+        }.get(self, {})
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from bench.workload import Family, Figure, Selection, Site, Workload
 
 SECONDS = 300.0
 RECEIVE, SEND = "receive and append", "sendfile"
+QUIET = 3  # librdkafka tells of coordinators that are not there yet, which is no news
 
 
 class Case(NamedTuple):
@@ -101,6 +102,7 @@ def produce(subject: Subject, topic: str, case: Case, count: int) -> None:
     producer = Producer(
         {
             "bootstrap.servers": subject.bootstrap,
+            "log_level": QUIET,
             "linger.ms": 5,
             "batch.size": 1_000_000,
             "batch.num.messages": 100_000,

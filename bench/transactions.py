@@ -12,6 +12,7 @@ from confluent_kafka import Producer as Librdkafka
 
 from bench.brokers import Cost, Subject, cost_of
 from bench.messages import PATIENCE_SECONDS, TRANSACTION, answer, ask, find_coordinator, frame
+from bench.throughput import QUIET
 from bench.wire import Connection, create_topic
 from bench.workload import Family, Figure, Selection, Site, Workload
 from ottla.protocol.batch import Record, write_batch
@@ -42,7 +43,12 @@ def librdkafka(site: Site) -> list[Figure]:
     subject, count = site.subject, site.work(200)
     create_topic(subject.address, "transactional")
     producer = Librdkafka(
-        {"bootstrap.servers": subject.bootstrap, "transactional.id": "bench", "linger.ms": 0}
+        {
+            "bootstrap.servers": subject.bootstrap,
+            "log_level": QUIET,
+            "transactional.id": "bench",
+            "linger.ms": 0,
+        }
     )
     producer.init_transactions(PATIENCE_SECONDS)
 

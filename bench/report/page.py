@@ -51,7 +51,14 @@ def lines(results: Results, plots: dict[str, Path]) -> Iterator[str]:
 
 
 def machine(results: Results) -> str:
-    return ", ".join(f"{name} {value}" for name, value in results.machine.items())
+    facts = dict(results.machine)
+    words = [
+        f"{facts.pop('cores', '?')} cores",
+        f"{facts.pop('memory', '?')} of memory",
+        f"a load of {facts.pop('load at the start', '?')} at the start",
+        facts.pop("system", "?"),
+    ]
+    return ", ".join([*words, *(f"{name} {value}" for name, value in facts.items())])
 
 
 def behind(results: Results) -> Iterator[str]:
