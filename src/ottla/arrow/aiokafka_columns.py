@@ -12,7 +12,17 @@ from typing import Any, Final
 from aiokafka.record._crecords import DefaultRecordBatch
 
 from ottla.protocol import _columns_py
-from ottla.protocol._columns_py import HEADERS, KEY, LOG_APPEND_TIME, NO_TIMESTAMP_TYPE, VALUE, microseconds
+from ottla.protocol._columns_py import (
+    HEADERS,
+    KEY,
+    LOG_APPEND_TIME,
+    NO_TIMESTAMP_TYPE,
+    OFFSET,
+    TIMESTAMP,
+    TIMESTAMP_TYPE,
+    VALUE,
+    microseconds,
+)
 from ottla.protocol._kernel_py import NO_FAULT
 
 _HEADER: Final = Struct(">qiibIhiqqqhii")
@@ -47,9 +57,12 @@ class Columns(_columns_py.Columns):
 
     def _keep(self, records: list[Any], timestamp_type: int) -> None:
         self.rows += len(records)
-        self._offsets.extend([each.offset for each in records])
-        self._timestamps.extend([microseconds(each.timestamp) for each in records])
-        self._timestamp_types.extend([timestamp_type] * len(records))
+        if self.wanted & OFFSET:
+            self._offsets.extend([each.offset for each in records])
+        if self.wanted & TIMESTAMP:
+            self._timestamps.extend([microseconds(each.timestamp) for each in records])
+        if self.wanted & TIMESTAMP_TYPE:
+            self._timestamp_types.extend([timestamp_type] * len(records))
         if self.wanted & KEY:
             self._keys += [each.key for each in records]
         if self.wanted & VALUE:

@@ -69,7 +69,7 @@ def _binary(column: BinaryColumn | None, rows: int) -> pa.Array:
 
 def _headers(column: HeaderColumn | None, rows: int) -> pa.Array:
     assert column is not None
-    values = _binary(column.values, column.count)
+    values = _binary(column.values, column.pairs)
     pairs = pa.StructArray.from_arrays([_header_keys(column), values], fields=list(HEADERS_TYPE.value_type))
     return pa.Array.from_buffers(HEADERS_TYPE, rows, [None, _buffer(column.offsets)], 0, children=[pairs])
 
@@ -77,8 +77,8 @@ def _headers(column: HeaderColumn | None, rows: int) -> pa.Array:
 def _header_keys(column: HeaderColumn) -> pa.Array:
     buffers = [None, _buffer(column.key_offsets), _buffer(column.key_data)]
     if column.is_ascii:
-        return pa.Array.from_buffers(pa.string(), column.count, buffers, 0)
-    found = pa.Array.from_buffers(pa.binary(), column.count, buffers, 0)
+        return pa.Array.from_buffers(pa.string(), column.pairs, buffers, 0)
+    found = pa.Array.from_buffers(pa.binary(), column.pairs, buffers, 0)
     try:
         return found.cast(pa.string())
     except pa.ArrowInvalid:

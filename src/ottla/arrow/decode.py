@@ -135,7 +135,8 @@ class Decoder:
         """
         batch_bytes = min(batch_bytes, MOST_BYTES)
         columns = self._columns
-        columns.take()  # what a call that was given up may have left
+        if columns.size:
+            columns.take()  # what a call that was given up has left
         self._aborted.begin(aborted, continues=start >= self.next_offset)
         self.next_offset = start
         view = memoryview(records).cast("B")

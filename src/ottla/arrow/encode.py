@@ -75,7 +75,7 @@ class Encoder:
         """These rows (int64 numbers; all of them by default) in batches of at most `max_bytes` uncompressed.
 
         A record that is larger than that has a batch of its own; whether it is too large is for the broker
-        to say. Raises InvalidRecord for a header without a key.
+        to say. Raises InvalidRecord for a header without a key, and IndexError for a row that is not there.
         """
         numbers = None if rows is None else _row_numbers(rows)
         end = self.count if numbers is None else len(numbers) // 8
@@ -86,7 +86,7 @@ class Encoder:
                 after, batch, base_timestamp, max_timestamp = self._rows.write(
                     numbers, index, max_bytes, self._now_ms
                 )
-            except HeaderWithoutKey as error:
+            except (HeaderWithoutKey, OverflowError) as error:
                 raise InvalidRecord(str(error)) from None
             count = after - index
             batches.append(

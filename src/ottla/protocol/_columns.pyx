@@ -410,14 +410,20 @@ cdef class Columns:
         memset(&self.to, 0, sizeof(Target))
         self.to.wanted = wanted
         self.added = 0
-        self.offset = Room(self.allocate)
-        self.timestamp = Room(self.allocate)
-        self.timestamp_type = Room(self.allocate)
-        self.header_offsets = Room(self.allocate)
-        self.key = BinaryRoom(self.allocate)
-        self.value = BinaryRoom(self.allocate)
-        self.header_key = BinaryRoom(self.allocate)
-        self.header_value = BinaryRoom(self.allocate)
+        if wanted & KEY:
+            self.key = BinaryRoom(self.allocate)
+        if wanted & VALUE:
+            self.value = BinaryRoom(self.allocate)
+        if wanted & OFFSET:
+            self.offset = Room(self.allocate)
+        if wanted & TIMESTAMP:
+            self.timestamp = Room(self.allocate)
+        if wanted & TIMESTAMP_TYPE:
+            self.timestamp_type = Room(self.allocate)
+        if wanted & HEADERS:
+            self.header_offsets = Room(self.allocate)
+            self.header_key = BinaryRoom(self.allocate)
+            self.header_value = BinaryRoom(self.allocate)
         return 0
 
     @property

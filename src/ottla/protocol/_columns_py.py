@@ -11,7 +11,7 @@ from array import array
 from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate
 from struct import Struct
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 
 from crc32c import crc32c
 
@@ -61,10 +61,10 @@ class BinaryColumn(NamedTuple):
 
 
 class HeaderColumn(NamedTuple):
-    """Lists of pairs; `offsets` says where each row's begin and end among all `count` pairs."""
+    """Lists of pairs; `offsets` says where each row's begin and end among all `pairs`."""
 
     offsets: Buffer
-    count: int
+    pairs: int
     key_offsets: Buffer
     key_data: Buffer
     is_ascii: bool
@@ -247,12 +247,15 @@ class Columns:
             if not first_offset <= offset < end_offset:
                 continue
             self.rows += 1
-            timestamp = base_timestamp
-            if timestamp_type != LOG_APPEND_TIME:
-                timestamp = _kernel_py.wrapped(timestamp + timestamp_deltas[i])
-            self._offsets.append(offset)
-            self._timestamps.append(microseconds(timestamp))
-            self._timestamp_types.append(timestamp_type)
+            if self.wanted & OFFSET:
+                self._offsets.append(offset)
+            if self.wanted & TIMESTAMP:
+                timestamp = base_timestamp
+                if timestamp_type != LOG_APPEND_TIME:
+                    timestamp = _kernel_py.wrapped(timestamp + timestamp_deltas[i])
+                self._timestamps.append(microseconds(timestamp))
+            if self.wanted & TIMESTAMP_TYPE:
+                self._timestamp_types.append(timestamp_type)
             if self.wanted & KEY:
                 self._keys.append(_part(section, keys[i], key_lengths[i]))
             if self.wanted & VALUE:
@@ -299,7 +302,9 @@ class Columns:
 
 def microseconds(milliseconds: int) -> int:
     """A timestamp in Arrow's unit, or the nearest there is: Kafka lets pass any 64-bit number."""
-    return max(-_MOST_MILLISECONDS, min(milliseconds, _MOST_MILLISECONDS)) * 1000
+    if -_MOST_MILLISECONDS <= milliseconds <= _MOST_MILLISECONDS:
+        return milliseconds * 1000
+    return (_MOST_MILLISECONDS if milliseconds > 0 else -_MOST_MILLISECONDS) * 1000
 
 
 def _part(section: memoryview, start: int, length: int) -> memoryview | None:
@@ -311,11 +316,11 @@ def _bytes_of(numbers: array[int]) -> Buffer:
 
 
 def _binary(parts: Sequence[Buffer | None]) -> BinaryColumn:
-    nulls = sum(part is None for part in parts)
-    offsets = array("i", accumulate((0 if part is None else len(part) for part in parts), initial=0))
-    data = b"".join(part for part in parts if part is not None)
+    nulls = sum(1 for part in parts if part is None)
     validity = _bitmap(part is not None for part in parts) if nulls else None
-    return BinaryColumn(nulls, validity, _bytes_of(offsets), data)
+    present = [b"" if part is None else part for part in parts] if nulls else cast("Sequence[Buffer]", parts)
+    offsets = array("i", accumulate(map(len, present), initial=0))
+    return BinaryColumn(nulls, validity, _bytes_of(offsets), b"".join(present))
 
 
 def _bitmap(bits: Iterable[bool]) -> bytearray:

@@ -84,7 +84,7 @@ cdef class Source:
 
 
 cdef Source source_of(given):
-    return Source(given.count, given.first, given.validity, given.offsets, given.data, given.is_large)
+    return Source(given.length, given.first, given.validity, given.offsets, given.data, given.is_large)
 
 
 cdef struct From:
@@ -277,8 +277,8 @@ cdef class Rows:
         self.sources = []
         self.given.count = count
         for column in (key, value, headers):
-            if column is not None and column.count != count:
-                raise IndexError(f"a column has {column.count} rows, not {count}")
+            if column is not None and column.length != count:
+                raise IndexError(f"a column has {column.length} rows, not {count}")
         if key is not None:
             self.keep(source_of(key), &self.given.key)
             self.given.has_key = True
@@ -286,14 +286,14 @@ cdef class Rows:
             self.keep(source_of(value), &self.given.value)
             self.given.has_value = True
         if headers is not None:
-            if headers.keys.count != headers.values.count:
+            if headers.keys.length != headers.values.length:
                 raise IndexError("the keys and the values of headers differ in number")
             self.keep(
-                Source(headers.count, headers.first, headers.validity, headers.offsets, b"", False),
+                Source(headers.length, headers.first, headers.validity, headers.offsets, b"", False),
                 &self.given.header_lists,
             )
             # The lists point into the columns of keys and values.
-            self.given.header_lists.data_size = headers.keys.count
+            self.given.header_lists.data_size = headers.keys.length
             self.keep(source_of(headers.keys), &self.given.header_keys)
             self.keep(source_of(headers.values), &self.given.header_values)
             self.given.has_headers = True

@@ -15,6 +15,9 @@ from ottla.protocol._kernel_py import wrapped
 
 HEADER_SIZE: Final = 61
 
+# So that a batch of it alone has a length that an int32 can count.
+_MOST_RECORD_BYTES: Final = 0x7FFF_FFFF - HEADER_SIZE - 5
+
 _MASK: Final = 0xFFFF_FFFF
 _M: Final = 0x5BD1_E995
 _SEED: Final = 0x9747_B28C
@@ -22,9 +25,9 @@ _WORD: Final = Struct("<I")
 
 
 class BinarySource(NamedTuple):
-    """A column of bytes: `count` rows of the buffers, from row `first` on. Large ones have int64 offsets."""
+    """A column of bytes: `length` rows of the buffers, from row `first` on. Large ones have int64 offsets."""
 
-    count: int
+    length: int
     first: int
     validity: Buffer | None
     offsets: Buffer
@@ -35,7 +38,7 @@ class BinarySource(NamedTuple):
 class HeaderSource(NamedTuple):
     """A column of headers: lists (with int32 offsets) into two columns of equal length."""
 
-    count: int
+    length: int
     first: int
     validity: Buffer | None
     offsets: Buffer
@@ -51,14 +54,18 @@ class _Binary:
     """Access to one column by row."""
 
     def __init__(self, source: BinarySource) -> None:
-        self.count = source.count
+        self.count = source.length
         self._first = source.first
         self._validity = None if source.validity is None else memoryview(source.validity).cast("B")
         self._offsets = memoryview(source.offsets).cast("B").cast("q" if source.is_large else "i")
         self._data = memoryview(source.data).cast("B")
-        if source.first < 0 or source.count < 0 or source.first + source.count >= max(len(self._offsets), 1):
+        if (
+            source.first < 0
+            or source.length < 0
+            or source.first + source.length >= max(len(self._offsets), 1)
+        ):
             raise IndexError("a column is longer than its offsets")
-        if self._validity is not None and 8 * len(self._validity) < source.first + source.count:
+        if self._validity is not None and 8 * len(self._validity) < source.first + source.length:
             raise IndexError("a column is longer than its validity")
 
     def __getitem__(self, row: int) -> memoryview | None:
@@ -77,14 +84,14 @@ class _Headers:
     def __init__(self, source: HeaderSource) -> None:
         self._lists = _Binary(
             BinarySource(
-                source.count, source.first, source.validity, source.offsets, bytes(source.keys.count)
+                source.length, source.first, source.validity, source.offsets, bytes(source.keys.length)
             )
         )
         self._offsets = memoryview(source.offsets).cast("B").cast("i")
         self._first = source.first
         self._keys = _Binary(source.keys)
         self._values = _Binary(source.values)
-        if source.keys.count != source.values.count:
+        if source.keys.length != source.values.length:
             raise IndexError("the keys and the values of headers differ in number")
 
     def write(self, out: bytearray, row: int) -> None:
@@ -118,8 +125,8 @@ class Rows:
         self._timestamps = None if timestamps is None else memoryview(timestamps).cast("B").cast("q")
         self._headers = None if headers is None else _Headers(headers)
         for column in (key, value, headers):
-            if column is not None and column.count != count:
-                raise IndexError(f"a column has {column.count} rows, not {count}")
+            if column is not None and column.length != count:
+                raise IndexError(f"a column has {column.length} rows, not {count}")
         if self._timestamps is not None and len(self._timestamps) != count:
             raise IndexError(f"there are {len(self._timestamps)} timestamps for {count} rows")
 
@@ -131,7 +138,7 @@ class Rows:
         `rows` are int64 row numbers, None for all in order, and `index` is the first of them to write.
         `timestamp` is for rows without a column of them, in milliseconds. Returns (the index to go on with,
         the batch with zeros for its header, base timestamp, max timestamp). Raises IndexError for a row that
-        is not there and HeaderWithoutKey.
+        is not there, HeaderWithoutKey, and OverflowError for a record of 2 GiB.
         """
         numbers = None if rows is None else memoryview(rows).cast("B").cast("q")
         end = self.count if numbers is None else len(numbers)
@@ -146,6 +153,8 @@ class Rows:
             if index == first:
                 base_timestamp = at
             body = self._body(row, wrapped(at - base_timestamp), index - first)
+            if len(body) > _MOST_RECORD_BYTES:
+                raise OverflowError(f"row {row} is larger than a record can be")
             size = bytearray()
             _write_varint(size, len(body))
             if index > first and len(batch) + len(size) + len(body) > most_bytes:
@@ -174,8 +183,8 @@ def partition_keys(key: BinarySource, partition_count: int, keyless: int) -> mem
     if partition_count < 1:
         raise ValueError(f"{partition_count} is no number of partitions")
     column = _Binary(key)
-    partitions = array("i", bytes(4 * key.count))
-    for row in range(key.count):
+    partitions = array("i", bytes(4 * key.length))
+    for row in range(key.length):
         found = column[row]
         partitions[row] = keyless if found is None else (_murmur2(found) & 0x7FFF_FFFF) % partition_count
     return memoryview(partitions).cast("B")
