@@ -17,12 +17,14 @@ CELL_SECONDS = 90.0
 
 
 def run_cell(words: Sequence[str], feature: Feature, bootstrap: str) -> tuple[list[str], list[str]]:
-    """What is wrong, and what the client did without."""
+    """What is wrong, and what the client did without. Raises NotHere."""
     stage = Stage(bootstrap, f"{feature.name}-{uuid.uuid4().hex[:8]}")
     try:
         feature.prepare(stage)
         report = run_program(words, feature.name, stage)
         return feature.judge(stage, report), list(report.get("without", []))
+    except NotHere:
+        raise
     except ProgramFailed as error:
         return [str(error)], []
     except Exception as error:
@@ -31,6 +33,10 @@ def run_cell(words: Sequence[str], feature: Feature, bootstrap: str) -> tuple[li
     finally:
         with contextlib.suppress(Exception):
             stage.clear()
+
+
+class NotHere(RuntimeError):
+    """The program says that this machine lacks something for this feature: exit code 3."""
 
 
 class ProgramFailed(RuntimeError):
@@ -52,6 +58,8 @@ def run_program(words: Sequence[str], feature: str, stage: Stage) -> Report:
         os.killpg(process.pid, signal.SIGKILL)
         output, errors = process.communicate()
         raise ProgramFailed(f"no end after {CELL_SECONDS:g} s: {tail(errors)}") from None
+    if process.returncode == 3:
+        raise NotHere(tail(errors))
     if process.returncode != 0:
         raise ProgramFailed(f"exit code {process.returncode}: {tail(errors)}")
     lines = [line for line in output.splitlines() if line.startswith("{")]

@@ -101,6 +101,17 @@ CLIENTS = {
                 "old-versions": "no setting for it; its newest requests are those of Kafka 2.4",
             },
         ),
+        Client(
+            "@platformatic/kafka",
+            "JavaScript",
+            "1.35.0",
+            lambda: node_program("platformatic-kafka"),
+            {
+                "group-share": NO_SHARE_GROUPS,
+                "static": "takes an instance id, but closing always leaves the group",
+                "old-versions": "no setting for it",
+            },
+        ),
     )
 }
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 
 from tools.interop.brokers import Brokers
-from tools.interop.cell import run_cell
+from tools.interop.cell import NotHere, run_cell
 from tools.interop.clients import Client
 from tools.interop.features import FEATURES, Feature
 from tools.interop.results import (
@@ -50,7 +50,10 @@ def run_row(client: Client, features: Iterable[Feature], brokers: Brokers, say: 
         if feature.name in client.cannot:
             cell = Cell(CANNOT, reason=client.cannot[feature.name])
         else:
-            cell = run_both(words, feature, brokers)
+            try:
+                cell = run_both(words, feature, brokers)
+            except NotHere as error:
+                cell = Cell(NOT_RUN, reason=str(error))
         row.cells[feature.name] = cell
         say(f"{client.name:22} {feature.name:18} {SIGNS[cell.outcome]}{told(cell)}")
     return row

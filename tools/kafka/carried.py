@@ -1,7 +1,7 @@
-"""Clients that live on while the broker under them is exchanged for another one on the same directory and port.
+"""Clients that live on while the broker under them is exchanged for another one on the same directory.
 
-They notice a restart and no more: an idempotent producer goes on with its sequence numbers, a transaction that
-was opened on one broker is continued and committed on the other, and members of groups keep their place.
+They notice a restart and no more: an idempotent producer goes on with its sequence numbers, a transaction
+that was opened on one broker is continued and committed on the other, members of groups keep their place.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ from confluent_kafka.admin import (
 
 SECONDS = 60.0
 TOPIC, PARTITIONS = "carried", 3
-# Losing the broker is what this is about, so nothing is logged about it. A librdkafka that loses its only broker
-# begins again from the bootstrap addresses and never finds its transaction coordinator (2.16, with any broker).
+# Losing the broker is what this is about, so nothing is logged about it. A librdkafka that loses its only
+# broker begins again from the bootstrap addresses and never finds its transaction coordinator (2.16, and with
+# Apache Kafka as well), unless it is told not to.
 SETTINGS: dict[str, Any] = {
     "reconnect.backoff.ms": 50,
     "reconnect.backoff.max.ms": 500,

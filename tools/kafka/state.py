@@ -1,4 +1,4 @@
-"""Everything that a broker knows of its data directory, asked from outside, so that two brokers can be compared.
+"""All that a broker knows of its data directory, asked from outside, so that two brokers can be compared.
 
 Records are in `workload`; this is what lies around them: topics and their ids, configurations, features,
 groups and their offsets, share groups, transactions, and what each partition knows of its producers.
