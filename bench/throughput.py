@@ -33,7 +33,11 @@ class Case(NamedTuple):
         size = f"{self.size // 1000} KB" if self.size >= 1000 else f"{self.size} B"
         partitions = f"{self.partitions} partition{'s' * (self.partitions > 1)}"
         codec = "" if self.codec == "none" else f", {self.codec}"
-        return f"{size}, {partitions}{codec}, {'idempotent' if self.idempotent else f'acks={self.acks}'}"
+        return f"{size}, {partitions}{codec}"
+
+    @property
+    def guarantee(self) -> str:
+        return "idempotent" if self.idempotent else f"acks={self.acks}"
 
     @property
     def megabytes(self) -> int:
@@ -64,7 +68,7 @@ def workloads() -> Iterator[Workload]:
     for case in cases():
         yield Workload(
             Family.THROUGHPUT,
-            f"throughput {case}",
+            f"throughput {case}, {case.guarantee}",
             partial(librdkafka, case=case),
             selection_of(case),
             synced=case.acks == "all",
@@ -72,20 +76,22 @@ def workloads() -> Iterator[Workload]:
 
 
 def librdkafka(site: Site, case: Case) -> list[Figure]:
-    """In and out again; the client runs on the same machine and takes its share of the cores."""
+    """In, and out again; the client runs on the same machine and takes its share of the cores."""
     subject = site.subject
     count = site.work(case.megabytes * 1_000_000 / case.size, at_least=1_000)
     topic = f"bulk-{'-'.join(map(str, case))}-{time.monotonic_ns()}"
     create_topic(subject.address, topic, case.partitions)
     produce(subject, topic, case, count // 4)
     inward = cost_of(subject, lambda: produce(subject, topic, case, count))
-    outward = cost_of(subject, lambda: consume(subject, topic, case.partitions, count))
-    delete_topic(subject.address, topic)
     plain = case.codec == "none"
-    return [
-        *bulk(f"produce {case}", inward, count, case.size, RECEIVE if plain else None),
-        *bulk(f"consume {case}", outward, count, case.size, SEND if plain else None),
-    ]
+    floor = RECEIVE if plain else None
+    figures = bulk(f"produce {case}, {case.guarantee}", inward, count, case.size, floor)
+    if case.acks == "1":
+        # However they were acknowledged, they are read the same.
+        outward = cost_of(subject, lambda: consume(subject, topic, case.partitions, count))
+        figures += bulk(f"consume {case}", outward, count, case.size, SEND if plain else None)
+    delete_topic(subject.address, topic)
+    return figures
 
 
 def payloads(size: int, count: int) -> list[bytes]:

@@ -90,7 +90,7 @@ def plot_panel(axes: Axes, unit: str, bars: Sequence[Bar]) -> None:
                 whiskers[1].append(side.high - side.median)
         axes.barh(at, values, BAR, xerr=whiskers, label=name, color=COLOURS[name], error_kw={"lw": 0.8})
     axes.set_yticks(range(len(bars)), [text for text, _ in bars], fontsize=8)
-    axes.invert_yaxis()
+    axes.set_ylim(len(bars) - 0.4, -0.6)
     axes.set_xlabel(unit, fontsize=8)
     axes.tick_params(axis="x", labelsize=8)
     axes.spines[["top", "right"]].set_visible(False)
@@ -105,9 +105,9 @@ def plot_growth(rows: Sequence[Row], path: Path) -> None:
     groups: dict[str, list[Row]] = {}
     for row in rows:
         if row.unit != "x":
-            groups.setdefault(
-                re.sub(r"[\d,]{2,} (?=MB|conn|part)|\b\d (?=MB|conn|part)", "", row.name), []
-            ).append(row)
+            title = re.sub(r"[\d,]+ (?=connections|partitions)", "", row.name)
+            title = re.sub(r"[\d,]+ MB", "a growing log", title)
+            groups.setdefault(title, []).append(row)
     figure, all_axes = pyplot.subplots(
         1, len(groups), figsize=(4 * len(groups), 3.6), squeeze=False, layout="constrained"
     )

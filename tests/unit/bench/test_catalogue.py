@@ -17,7 +17,7 @@ def test_a_smoke_run_has_something_of_every_family() -> None:
 def test_every_combination_is_in_a_full_run() -> None:
     found = [each for each in chosen(catalogue(10), Selection.ALL, []) if each.name.startswith("throughput ")]
     assert len(list(cases())) == 3 * 2 * 3 * 3
-    assert {f"throughput {case}" for case in cases()} <= {each.name for each in found}
+    assert {f"throughput {case}, {case.guarantee}" for case in cases()} <= {each.name for each in found}
 
 
 def test_a_word_chooses_within_the_selection_and_beyond_it_if_it_must() -> None:
