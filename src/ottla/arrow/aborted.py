@@ -15,7 +15,7 @@ from ottla.protocol.control import ControlRecordType, read_control_records
 
 
 class AbortedTransactions:
-    """Told of a response's list by `begin`, and then of every batch, in order."""
+    """Told of a response's list by `begin`, and then of every batch, in order, until it `is_over`."""
 
     def __init__(self) -> None:
         self._waiting: list[tuple[int, int]] = []
@@ -37,6 +37,11 @@ class AbortedTransactions:
         ]
         heapq.heapify(self._waiting)
         self._producers.clear()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more will be dropped, so that `drops` need not be asked."""
+        return not self._waiting and not self._producers
 
     def drops(self, header: BatchHeader, batch: Buffer) -> bool:
         """Whether the records of this batch were aborted."""

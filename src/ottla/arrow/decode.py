@@ -12,6 +12,7 @@ from functools import partial
 from typing import Final
 
 import pyarrow as pa
+from crc32c import crc32c
 
 from ottla.arrow.aborted import AbortedTransactions
 from ottla.arrow.arrays import TopicArrays
@@ -24,14 +25,14 @@ from ottla.protocol import kernel
 from ottla.protocol.batch import (
     CODEC_MASK,
     CONTROL,
+    HEADER_SIZE,
     LOG_APPEND_TIME,
     LOG_OVERHEAD,
     TRANSACTIONAL,
-    crc_ok,
     read_header,
-    uncompressed_records,
     write_record,
 )
+from ottla.protocol.compression import decompress
 from ottla.protocol.errors import (
     CorruptMessage,
     InvalidRecord,
@@ -57,6 +58,8 @@ _WANTED: Final = {
 }
 _MAGIC_AT: Final = 16
 _MESSAGE_ATTRIBUTES_AT: Final = 17
+_CRC_COVERS: Final = 21
+_WRONG_CRC: Final = "the CRC does not fit the bytes"
 _UNREADABLE: Final = (CorruptMessage, InvalidRecord, MessageTooLarge, UnsupportedCompressionType)
 
 # An uncompressed section, its record count, base offset, base timestamp and the type of its timestamps.
@@ -90,8 +93,6 @@ class Decoder:
         self._walk = reader.walk
         wanted = sum(_WANTED.get(name, 0) for name in self.schema.names)
         self._columns = reader.columns(wanted, partial(pa.allocate_buffer, resizable=True))
-        # Attributes of a batch that make it more than a run of records.
-        self._special = CODEC_MASK | CONTROL | (TRANSACTIONAL if read_committed else 0)
         self._aborted = AbortedTransactions()
         self._arrays = TopicArrays(self.schema, topic, partition)
 
@@ -137,7 +138,7 @@ class Decoder:
         columns = self._columns
         if columns.size:
             columns.take()  # what a call that was given up has left
-        self._aborted.begin(aborted, continues=start >= self.next_offset)
+        self._aborted.begin(aborted if self._read_committed else (), continues=start >= self.next_offset)
         self.next_offset = start
         view = memoryview(records).cast("B")
         is_empty = True
@@ -155,8 +156,9 @@ class Decoder:
         """Runs of batches and single sections, in order: how many bytes of records, and what adds them."""
         position = 0
         while True:
+            special = CODEC_MASK | CONTROL | (0 if self._aborted.is_over else TRANSACTIONAL)
             reason, stop, next_offset = self._walk(
-                view, position, start, end, self._special, self._verify_crc, most_bytes
+                view, position, start, end, special, self._verify_crc, most_bytes
             )
             if stop > position:
                 yield stop - position, partial(self._add_run, view, position, stop, start, end)
@@ -168,7 +170,7 @@ class Decoder:
                 case names.BAD_HEADER:
                     raise self._corrupt(view, position, "there is no batch")
                 case names.BAD_CRC:
-                    raise self._corrupt(view, position, "the CRC does not fit the bytes")
+                    raise self._corrupt(view, position, _WRONG_CRC)
                 case names.ENOUGH:
                     continue
             after = position + LOG_OVERHEAD + int.from_bytes(view[position + 8 : position + 12], "big")
@@ -199,17 +201,17 @@ class Decoder:
     def _open_batch(self, batch: memoryview, start: int, end: int) -> _Section | None:
         """The records of a batch that has to be looked at, or None if they are not wanted."""
         header = read_header(batch)
-        is_outside = header.last_offset < start or header.base_offset >= end
+        is_wanted = header.last_offset >= start and header.base_offset < end and not header.is_control
         # Markers count wherever they are: the transaction may have begun before.
-        is_marker = header.is_control and self._read_committed
-        if self._verify_crc and (is_marker or not is_outside) and not crc_ok(batch):
-            raise CorruptMessage("the CRC does not fit the bytes")
+        is_marker = header.is_control and not self._aborted.is_over
+        if self._verify_crc and (is_wanted or is_marker) and crc32c(batch[_CRC_COVERS:]) != header.crc:
+            raise CorruptMessage(_WRONG_CRC)
         self.next_offset = max(self.next_offset, header.last_offset + 1)
-        if self._read_committed and self._aborted.drops(header, batch):
+        if not self._aborted.is_over and self._aborted.drops(header, batch):
             return None
-        if is_outside or header.is_control:
+        if not is_wanted:
             return None
-        section = uncompressed_records(batch, header)
+        section = decompress(header.codec, batch[HEADER_SIZE:])
         if header.is_log_append_time:
             timestamp, kind = header.max_timestamp, names.LOG_APPEND_TIME
         else:
