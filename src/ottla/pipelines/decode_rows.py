@@ -34,7 +34,7 @@ class RowDecoder(Protocol):
 
 def decoded_column(payload: Column, rows: RowDecoder, wire_type: pa.DataType) -> Column:
     """A struct of `value` and `error` for each payload."""
-    from pyspark.sql.pandas.functions import ArrowUDFType, arrow_udf
+    from pyspark.sql.pandas import functions
     from pyspark.sql.pandas.types import from_arrow_type, to_arrow_type
     from pyspark.sql.types import StringType, StructField, StructType
 
@@ -47,8 +47,9 @@ def decoded_column(payload: Column, rows: RowDecoder, wire_type: pa.DataType) ->
 
     # Deterministic or not is not the point: only so does Spark leave it in one place. It would otherwise be
     # copied into every filter and every column that looks at its result, and run once for each.
-    function = arrow_udf(decode, result, ArrowUDFType.SCALAR).asNondeterministic()
-    column: Column = function(payload)
+    # The kind of function is taken from the hints above, which pyspark's own types do not know of.
+    arrow_udf: Any = functions.arrow_udf
+    column: Column = arrow_udf(decode, result).asNondeterministic()(payload)
     return column
 
 

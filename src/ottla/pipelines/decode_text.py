@@ -56,7 +56,8 @@ class CsvDecoder:
     def decoded(self, payload: Column, subject: Subject) -> Decoded:
         from pyspark.sql import functions as F
 
-        schema = with_corrupt_record(self.schema).simpleString().removeprefix("struct<").removesuffix(">")
+        fields = with_corrupt_record(self.schema).fields
+        schema = ", ".join(f"`{each.name}` {each.dataType.simpleString()}" for each in fields)
         parsed = F.from_csv(payload.cast("string"), schema, corrupt_kept(self.options))
         return Decoded(checked(parsed, self.schema, payload, "CSV", empty_is_bad=True), is_struct=True)
 

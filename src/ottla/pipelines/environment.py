@@ -3,6 +3,7 @@ terminal."""
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -42,6 +43,9 @@ def open_session(project: Project, *, verbose: bool) -> SparkSession:
         spark = session(project.name, master=project.settings.master, **settings)
     except NoJava as error:
         raise PipelineError(str(error)) from None
+    if not verbose:
+        # PySpark prints what it then raises, with all of Java's stack, and we report what is raised.
+        logging.getLogger("DataFrameQueryContextLogger").setLevel(logging.CRITICAL)
     return spark
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import runpy
 import threading
 import time
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-START_ATTEMPTS: Final = 3
+START_ATTEMPTS: Final = 5
 START_SECONDS: Final = 60.0
 START_LOOK_SECONDS: Final = 0.05
 NO_WORKER: Final = "Python worker failed to connect back"
@@ -101,10 +102,12 @@ def dry_run(project: Project, spark: SparkSession, report: Report) -> list[Query
 
 
 def _flows(project: Project) -> list[Flow]:
-    if "@flow" not in project.file.read_text() and "Flow(" not in project.file.read_text():
+    if not re.search(r"\bottla\.pipelines\b.*\b[Ff]low\b", project.file.read_text()):
         # A plain file starts its queries while it is loaded, so it is loaded when all is ready for them.
         return []
     flows = flows_of(load(project.file))
+    if not flows:
+        raise PipelineError(f"{project.file} imports flow and has no flows")
     for flow in flows:
         if flow.sink is not None:
             flow.sink.check()

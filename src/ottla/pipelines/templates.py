@@ -80,8 +80,8 @@ README = """\
 
     ottla serve &                          # a broker, if none is running
     ottla pipeline run --available-now     # read what there is, then end
-    ottla consume {name}-totals --from start -n 5
-    ottla consume {name}-orders.dead --from start
+    ottla consume {name}-totals --committed -n 5
+    ottla consume {name}-orders.dead --committed
 
 The first run makes the topic `{name}-orders` and fills it from `events.py`. Without `--available-now` the
 pipeline waits for more; feed it from another terminal with `python events.py | ottla produce {name}-orders`.
