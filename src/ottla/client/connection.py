@@ -255,7 +255,11 @@ class _Wire(asyncio.Protocol):
             return
         self.error = error
         if self._transport is not None:
-            self._transport.close()
+            if self._transport.get_write_buffer_size():
+                self._transport.close()
+            else:
+                # Nothing is left to say, and the goodbye of TLS takes longer than the loop may live.
+                self._transport.abort()
         self.resume_writing()
         while self.waiting:
             answer = self.waiting.popleft().answer

@@ -2,7 +2,7 @@
 
 Nothing here retries; a request that cannot be answered raises, and a connection that broke stays broken. A
 frame is received into a buffer of its own, of the right size, and never copied: the records of a response are
-views into it.
+views into it. Without TLS the kernel does the waiting, for whole frames and with a bound (SO_RCVTIMEO).
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ Response = TypeVar("Response")
 
 CONNECT_SECONDS: Final = 10.0
 
+_TIMEVAL: Final = struct.Struct("@ll")
 _SIZE: Final = struct.Struct(">i").unpack_from
 _SEND_BUFFERS: Final = 64
 """Pieces handed to the kernel at once, well below the 1024 that Linux takes."""
@@ -54,7 +55,7 @@ class BlockingConnection:
         self._security = security
         self._exchange = Exchange(str(address), client_id)
         self._asked: deque[Asked] = deque()
-        self._size = bytearray(4)
+        self._bound = 0.0
         self._session_ends: float | None = None
 
     @classmethod
@@ -79,6 +80,10 @@ class BlockingConnection:
         except NoAnswer:
             self.close()
             raise Unreachable(f"{address} does not answer") from None
+        except Disconnected as error:
+            raise Unreachable(
+                f"{error}, before it was used: does it want another security.protocol?"
+            ) from None
         except BaseException:
             self.close()
             raise
@@ -160,9 +165,9 @@ class BlockingConnection:
         within = self.timeout if timeout is None else timeout
         asked = self._asked[0]
         try:
-            frame = self._receive_frame(time.monotonic() + within)
+            frame = self._receive_frame(within)
             answer = read_answer(asked, frame)
-        except TimeoutError:
+        except (TimeoutError, BlockingIOError):
             # Later answers would come in behind this one, which may never come.
             raise self._fail(
                 NoAnswer(f"{self.address} did not answer {asked.name} within {within:g} s")
@@ -208,9 +213,8 @@ class BlockingConnection:
     def _tell(self, request: Any, version: int) -> None:
         asked, frame = self._exchange.ask(request, version)
         try:
-            self._socket.settimeout(self.timeout)
             self._send_frame(frame)
-        except TimeoutError:
+        except (TimeoutError, BlockingIOError):
             raise self._fail(NoAnswer(f"{self.address} takes no more requests")) from None
         except OSError as error:
             raise self._fail(Disconnected(f"{self.address} closed the connection{_because(error)}")) from None
@@ -220,10 +224,12 @@ class BlockingConnection:
         self._asked.append(asked)
 
     def _send_frame(self, frame: list[Buffer]) -> None:
-        if len(frame) == 1 or isinstance(self._socket, ssl.SSLSocket):
+        if isinstance(self._socket, ssl.SSLSocket):
+            self._socket.settimeout(self.timeout)
             for piece in frame:
                 self._socket.sendall(piece)
             return
+        self._wait_at_most(self.timeout)
         views = deque(memoryview(piece) for piece in frame)
         while views:
             pieces = [views[i] for i in range(min(len(views), _SEND_BUFFERS))]
@@ -233,26 +239,36 @@ class BlockingConnection:
             if sent:
                 views[0] = views[0][sent:]
 
-    def _receive_frame(self, deadline: float) -> bytearray:
-        self._receive_into(memoryview(self._size), deadline)
-        (size,) = _SIZE(self._size)
+    def _receive_frame(self, within: float) -> Buffer:
+        (size,) = _SIZE(self._receive_exactly(4, within))
         if not 4 <= size <= MAX_RESPONSE_BYTES:
             raise MalformedFrame(f"a response of {size} bytes")
-        frame = bytearray(size)
-        self._receive_into(memoryview(frame), deadline)
-        return frame
+        return self._receive_exactly(size, within)
 
-    def _receive_into(self, view: memoryview, deadline: float) -> None:
-        receive, have, size = self._socket.recv_into, 0, len(view)
-        while have < size:
-            left = deadline - time.monotonic()
-            if left <= 0:
-                raise TimeoutError
-            self._socket.settimeout(left)
-            got = receive(view[have:])
-            if not got:
-                raise ConnectionResetError
-            have += got
+    def _receive_exactly(self, size: int, within: float) -> Buffer:
+        if isinstance(self._socket, ssl.SSLSocket):
+            return _receive_tls(self._socket, size, time.monotonic() + within)
+        self._wait_at_most(within)
+        # The kernel waits for all of it and fills memory that nobody had to clear before.
+        data = self._socket.recv(size, socket.MSG_WAITALL)
+        if len(data) == size:
+            return data
+        # A signal came in between, or the end of the connection.
+        received = bytearray(data)
+        while data and len(received) < size:
+            data = self._socket.recv(size - len(received), socket.MSG_WAITALL)
+            received += data
+        if not data:
+            raise ConnectionResetError
+        return received
+
+    def _wait_at_most(self, seconds: float) -> None:
+        """Bound what the kernel waits for, which is kept until another bound is wanted."""
+        if seconds != self._bound:
+            self._bound = seconds
+            bound = _TIMEVAL.pack(*divmod(max(1, round(seconds * 1_000_000)), 1_000_000))
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, bound)
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, bound)
 
     def _fail(self, error: ClientError) -> ClientError:
         """Closes the connection for this reason, and answers it; the first one counts."""
@@ -275,6 +291,7 @@ def _connect(address: Address, security: Security, timeout: float) -> socket.soc
     try:
         plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if context is None:
+            plain.settimeout(None)
             return plain
         return context.wrap_socket(plain, server_hostname=address.host)
     except ssl.SSLCertVerificationError as error:
@@ -289,6 +306,21 @@ def _connect(address: Address, security: Security, timeout: float) -> socket.soc
     except BaseException:
         plain.close()
         raise
+
+
+def _receive_tls(sock: ssl.SSLSocket, size: int, deadline: float) -> bytearray:
+    received = bytearray(size)
+    view, have = memoryview(received), 0
+    while have < size:
+        left = deadline - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        sock.settimeout(left)
+        got = sock.recv_into(view[have:])
+        if not got:
+            raise ConnectionResetError
+        have += got
+    return received
 
 
 def _again(error: ClientError) -> ClientError:

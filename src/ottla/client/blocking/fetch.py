@@ -16,6 +16,8 @@ from ottla.client.blocking.connection import BlockingConnection
 from ottla.client.blocking.offsets import READ_COMMITTED, READ_UNCOMMITTED
 from ottla.client.errors import ClientError, NoAnswer, check, is_retriable
 from ottla.core.types import TopicPartition
+from ottla.protocol._columns_py import ENDED
+from ottla.protocol.columns import walk
 from ottla.protocol.errors import CorruptMessage, KafkaError, UnknownTopicId, UnknownTopicOrPartition
 from ottla.protocol.messages.fetch import (
     FetchPartition,
@@ -203,6 +205,10 @@ class _Range:
 
 def whole_batches(records: memoryview, position: int, end: int) -> tuple[int, int]:
     """How many bytes are whole batches that begin before `end`, and the offset after the last of them."""
+    reason, at, next_offset = walk(records, 0, 0, end, 0, False)
+    if reason == ENDED and next_offset <= end:
+        return at, max(position, next_offset)
+    # Past the end, or of an older format: one after the other.
     at, size = 0, len(records)
     while size - at >= _HEAD_BYTES and position < end:
         offset, length, magic = _HEAD(records, at)
