@@ -7,7 +7,7 @@ from importlib.metadata import version
 from typing import NamedTuple
 
 from tools.interop.features import FEATURES
-from tools.interop.toolchains import java_program, node_program, python_program
+from tools.interop.toolchains import go_program, java_program, node_program, python_program
 from tools.kafka.distribution import VERSION as KAFKA_VERSION
 
 
@@ -112,6 +112,7 @@ CLIENTS = {
                 "old-versions": "no setting for it",
             },
         ),
+        Client("franz-go", "Go", "1.22.2", lambda: go_program("franz-go"), {}),
     )
 }
 
