@@ -10,10 +10,11 @@ from confluent_kafka import Producer
 from confluent_kafka import TopicPartition as Position
 from confluent_kafka.admin import AdminClient
 
+from ottla.client.errors import BadSecurity, Unreachable
 from ottla.spark.data_loss import DataLoss
 from ottla.spark.properties import BadOption
 from tests.spark.conftest import Broker
-from tests.spark.direct import batch_reader, ranges, rows, table, values
+from tests.spark.direct import batch_reader, ranges, rows, source, table, values
 
 
 def offsets(topic: str, *numbers: int) -> str:
@@ -193,8 +194,6 @@ def test_small_fetches_read_the_same_as_one(broker: Broker) -> None:
 
 
 def test_a_broker_that_is_not_there_is_said_at_once(broker: Broker) -> None:
-    from ottla.client.errors import Unreachable
-
     with pytest.raises(Unreachable):
         values({**broker.options("any"), "kafka.bootstrap.servers": "127.0.0.1:1"})
 
@@ -204,3 +203,9 @@ def test_a_lost_connection_is_not_noticed(broker: Broker) -> None:
     with broker.process.disconnect("Fetch", topic=topic, times=2) as fault:
         assert len(values(broker.options(topic, **{"kafka.max.partition.fetch.bytes": 100}))) == 20
         assert fault.hits == 2
+
+
+def test_a_truststore_that_python_cannot_read_is_refused_when_the_frame_is_made(broker: Broker) -> None:
+    security = {"kafka.security.protocol": "SSL", "kafka.ssl.truststore.location": "trust.jks"}
+    with pytest.raises(BadSecurity, match="PEM"):
+        source(broker.options("orders", **{**security, "kafka.ssl.truststore.type": "JKS"})).schema()

@@ -22,6 +22,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from ottla.client.security import Security
 from ottla.spark.options import parse_read
 from ottla.spark.properties import BadOption
 
@@ -55,6 +56,7 @@ class OttlaDataSource(DataSource):
     def schema(self) -> StructType:
         # Asked for at load(), so what is wrong with the options is said there and not when the query starts.
         options = parse_read(self.options)
+        Security.from_properties(options.properties)
         return StructType([*COLUMNS, HEADERS] if options.include_headers else list(COLUMNS))
 
     def reader(self, schema: StructType) -> OttlaReader:

@@ -126,8 +126,10 @@ class OttlaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: Json, end: Json) -> Sequence[InputPartition]:
         begin, until = from_json(start), from_json(end)
-        if self._is_first_batch_again(begin, until):
-            begin = {**begin, **until}
+        if self._starts_anywhere and begin == self._initial:
+            # The empty first batch of a query that started at the latest offsets, and was restarted before
+            # that batch was done. Where it started is where it ends, not what is the latest offset now.
+            begin = until
         added = self._offsets.earliest(until.keys() - begin.keys())
         ranges, losses = between(begin, until, added)
         for loss in losses:
@@ -138,12 +140,6 @@ class OttlaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             max_records=self._options.max_records_per_partition,
         )
         return [InputPartition(piece) for piece in pieces]
-
-    def _is_first_batch_again(self, begin: Offsets, until: Offsets) -> bool:
-        """Whether this is the empty first batch of a query that started at the latest offsets and was
-        restarted before that batch was done: it then seems to end before it starts."""
-        is_behind = any(until.get(partition, offset) < offset for partition, offset in begin.items())
-        return self._starts_anywhere and begin == self._initial and is_behind
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return read_range(self._options, self._schema, partition.value)

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 FETCH_BYTES: Final = 8 * 1024 * 1024
 """Of one request, and so about the size of an Arrow batch: large ones are cheaper, up to some 50,000 rows."""
+LEAST_FETCH_BYTES: Final = 64 * 1024
+RECORD_BYTES: Final = 1024
+"""What is asked for each record of a small range, so that little is fetched that belongs to the next one."""
 
 
 def read_range(options: ReadOptions, schema: StructType, wanted: OffsetRange) -> Iterator[pa.RecordBatch]:
@@ -81,7 +84,7 @@ def _batches(
         start,
         end,
         isolation_level=options.isolation_level,
-        max_bytes=options.max_fetch_bytes or FETCH_BYTES,
+        max_bytes=options.max_fetch_bytes or _fetch_bytes(end - start),
         timeout=options.timeout_ms / 1000,
     ):
         found = decoder.batches(fetched.records, start=position, end=end, aborted=fetched.aborted)
@@ -89,6 +92,10 @@ def _batches(
             if batch.num_rows:
                 yield _as_declared(batch, arrow_schema), decoder.next_offset
         position = fetched.next_offset
+
+
+def _fetch_bytes(records: int) -> int:
+    return min(FETCH_BYTES, max(LEAST_FETCH_BYTES, records * RECORD_BYTES))
 
 
 def _as_declared(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
