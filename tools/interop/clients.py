@@ -113,6 +113,13 @@ CLIENTS = {
             },
         ),
         Client("franz-go", "Go", "1.22.2", lambda: go_program("franz-go"), {}),
+        Client(
+            "sarama",
+            "Go",
+            "1.61.1",
+            lambda: go_program("sarama"),
+            {"group-consumer": NO_CONSUMER_PROTOCOL, "group-share": NO_SHARE_GROUPS},
+        ),
     )
 }
 
