@@ -158,6 +158,18 @@ def test_a_driver_may_die_between_any_two_of_its_requests(broker: TestBroker, ap
     assert sink.committed() == once(*FIRST, *SECOND)
 
 
+@pytest.mark.parametrize("batch_id", [0, 1])
+@pytest.mark.parametrize("api", ["TxnOffsetCommit", "EndTxn"])
+def test_what_a_run_with_more_tasks_left_open_is_aborted(broker: TestBroker, api: str, batch_id: int) -> None:
+    sink = Sink(broker)
+    before = [SECOND] * batch_id
+    for number, tasks in enumerate(before):
+        sink.run(number, *tasks)
+    die_at(sink, api, 0 if api == "EndTxn" else 2, batch_id, *FIRST)
+    sink.run(batch_id, ["a", "b", "c", "d", "e"])
+    assert sink.committed() == once(*FIRST) + sum((once(*tasks) for tasks in before), Counter())
+
+
 def test_a_decided_batch_is_finished_and_not_written_again(broker: TestBroker) -> None:
     sink = Sink(broker)
     die_at(sink, "EndTxn", 1, 0, *FIRST)
@@ -207,7 +219,7 @@ def wait_until_given_up(sink: Sink, transactions: Iterable[Open]) -> None:
 def lose_the_rest(sink: Sink, batch_id: int) -> None:
     """Wait until the broker has given up what a decided batch left open."""
     with connect(sink.writer.options) as cluster:
-        progress = read_progress(cluster, sink.query_id, batch_id, stable=False)
+        progress = read_progress(cluster, sink.query_id, batch_id)
     assert progress.is_decided
     wait_until_given_up(sink, progress.unfinished())
 
@@ -300,7 +312,7 @@ def test_there_may_be_more_tasks_than_partitions(broker: TestBroker) -> None:
     tasks = [[f"{task}-{row}" for row in range(3)] for task in range(7)]
     die_at(sink, "EndTxn", 4, 0, *tasks)
     with connect(sink.writer.options) as cluster:
-        progress = finish(cluster, sink.query_id, read_progress(cluster, sink.query_id, 0, stable=True))
+        progress = finish(cluster, sink.query_id, read_progress(cluster, sink.query_id, 0))
         assert progress.is_complete
         assert sorted(progress.markers) == list(range(7))
     sink.run(0, *tasks)

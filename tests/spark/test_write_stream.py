@@ -62,7 +62,7 @@ def start(spark: SparkSession, tmp_path: Path) -> Iterator[Start]:
 def is_decided(broker: Broker, query_id: str) -> bool:
     """Whether the first batch of a query is committed in part, and only in part."""
     with BlockingCluster(broker.bootstrap) as cluster:
-        progress = read_progress(cluster, query_id, 0, stable=False)
+        progress = read_progress(cluster, query_id, 0)
     return progress.is_decided and not progress.is_complete
 
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
 from ottla.client.blocking.cluster import TRANSACTION, BlockingCluster
@@ -16,9 +16,14 @@ from ottla.protocol.errors import (
     InvalidTxnState,
     ProducerFenced,
     TransactionalIdNotFound,
+    UnstableOffsetCommit,
 )
 from ottla.spark.exactly_once import Marker, Open, Progress, group_of, slot_of, transactional_id
-from ottla.spark.sink import lost
+from ottla.spark.sink import abort_open, lost
+
+SETTLE_SECONDS: Final = 3.0
+"""How long a position may stay between two states before its transaction is taken for abandoned. A
+transaction that is being committed needs milliseconds."""
 
 GONE: Final = (
     InvalidProducerEpoch,
@@ -36,24 +41,68 @@ def handle_of(query_id: str, transaction: Open) -> TransactionHandle:
     )
 
 
-def read_progress(cluster: BlockingCluster, query_id: str, batch_id: int, *, stable: bool) -> Progress:
-    """What of a batch is committed. Unless `stable`, what is just being committed may be missing: this is for
-    a task, whose own transaction could be the one to wait for."""
-    positions = dict(cluster.committed(group_of(query_id), require_stable=stable))
+def read_progress(cluster: BlockingCluster, query_id: str, batch_id: int) -> Progress:
+    """What of a batch is committed. What is just being committed may be missing: a task that waited for that
+    could wait for its own transaction."""
+    positions = cluster.committed(group_of(query_id), require_stable=False)
     progress = Progress.of(batch_id, positions.items())
-    if progress.shelves == 1:
-        return progress
-    found = list(positions.items())
-    for shelf in range(1, progress.shelves):
-        found += cluster.committed(group_of(query_id, shelf), require_stable=stable).items()
-    return Progress.of(batch_id, found)
+    return _read_slots(cluster, query_id, progress, stable=False) if progress.shelves > 1 else progress
 
 
 def finish(cluster: BlockingCluster, query_id: str, progress: Progress) -> Progress:
     """End the transactions that a decided batch has left open; what of it is committed then."""
     for transaction in progress.unfinished():
         commit(cluster, handle_of(query_id, transaction))
-    return read_progress(cluster, query_id, progress.batch_id, stable=True)
+    return _read_slots(cluster, query_id, progress, stable=True)
+
+
+def settle(
+    cluster: BlockingCluster,
+    query_id: str,
+    batch_id: int,
+    *,
+    topic: str,
+    keep: Collection[str],
+    timeout_ms: int,
+) -> Progress:
+    """What of a batch is committed, once an earlier run of it has no part in that any more: what that one has
+    decided is finished. The transactions of this run, with the ids `keep`, stay as they are."""
+    progress = read_progress(cluster, query_id, batch_id)
+    if not progress.is_decided and _is_being_decided(cluster, query_id, topic):
+        # An earlier driver stored markers and ended nothing, and its first task has no rows now.
+        abort_open(cluster, f"ottla-{query_id}-", timeout_ms, but=keep)
+    if not progress.is_decided:
+        progress = read_progress(cluster, query_id, batch_id)
+    if progress.is_decided and not progress.is_complete:
+        progress = finish(cluster, query_id, progress)
+    return progress
+
+
+def _is_being_decided(cluster: BlockingCluster, query_id: str, topic: str) -> bool:
+    """Whether the first marker is in a transaction that is open, and not just being ended."""
+    patience, cluster.timeout = cluster.timeout, SETTLE_SECONDS
+    try:
+        cluster.committed(group_of(query_id), [TopicPartition(topic, 0)])
+    except UnstableOffsetCommit:
+        return True
+    finally:
+        cluster.timeout = patience
+    return False
+
+
+def _read_slots(cluster: BlockingCluster, query_id: str, progress: Progress, *, stable: bool) -> Progress:
+    """The markers of a decided batch, each asked for by name: only then is one waited for that has no
+    position in force before it."""
+    first, topic = progress.first, progress.topic
+    assert first is not None and topic is not None, "a batch that is not decided has no slots yet"
+    shelves: dict[int, list[TopicPartition]] = {}
+    for ordinal in range(first.writers):
+        shelf, slot = slot_of(ordinal, first.slots)
+        shelves.setdefault(shelf, []).append(TopicPartition(topic, slot))
+    found: list[tuple[TopicPartition, tuple[int, str]]] = []
+    for shelf, wanted in shelves.items():
+        found += cluster.committed(group_of(query_id, shelf), wanted, require_stable=stable).items()
+    return Progress.of(progress.batch_id, found)
 
 
 def commit(cluster: BlockingCluster, handle: TransactionHandle) -> bool:

@@ -3,7 +3,7 @@ after."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -115,7 +115,7 @@ def lost(handle: TransactionHandle, timeout_ms: int) -> TransactionLost:
     )
 
 
-def abort_open(cluster: BlockingCluster, prefix: str, timeout_ms: int) -> None:
+def abort_open(cluster: BlockingCluster, prefix: str, timeout_ms: int, *, but: Collection[str] = ()) -> None:
     """Abort what is open under transactional ids with this prefix, and fence who may still write there: tasks
     that were killed leave their transactions behind, and nobody knows their handles."""
     request = ListTransactionsRequest(state_filters=[ONGOING])
@@ -124,5 +124,6 @@ def abort_open(cluster: BlockingCluster, prefix: str, timeout_ms: int) -> None:
         for broker in list(cluster.brokers):
             response = cluster.ask(request, ListTransactionsResponse, broker=broker)
             for each in response.transaction_states:
-                if each.transactional_id.startswith(prefix):
-                    TransactionalProducer.begin(cluster, each.transactional_id, timeout_ms)
+                name = each.transactional_id
+                if name.startswith(prefix) and name not in but:
+                    TransactionalProducer.begin(cluster, name, timeout_ms)

@@ -20,7 +20,7 @@ from ottla.client.errors import ClientError
 from ottla.protocol.errors import KafkaError
 from ottla.spark import sink
 from ottla.spark.exactly_once import Open, Share, plan_commit, transactional_id
-from ottla.spark.progress import commit_in_order, finish, handle_of, read_progress
+from ottla.spark.progress import commit_in_order, finish, handle_of, read_progress, settle
 from ottla.spark.write_options import WriteOptions, parse_write
 from ottla.spark.write_schema import check_schema
 
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 BATCH_ID = "streaming.sql.batchId"
 QUERY_ID = "sql.streaming.queryId"
-_swept: set[str] = set()
-"""Queries of which this process has committed a batch, after which nothing of an earlier run is open."""
+_committing: dict[str, int] = {}
+"""The batch of each query that this process tried to commit last."""
 
 
 @dataclass
@@ -74,7 +74,7 @@ class OttlaStreamWriter(DataSourceStreamArrowWriter):
                 router = Router(self.options, cluster, turn=task)
                 sink.write_rows(IdempotentProducer.start(cluster), router, chain([first], batches))
             return ShareDone(Share(task), query_id)
-        progress = read_progress(cluster, query_id, batch_id, stable=False)
+        progress = read_progress(cluster, query_id, batch_id)
         if progress.is_decided:
             progress = finish(cluster, query_id, progress)
         if progress.is_complete or progress.marker_of(task) is not None:
@@ -86,7 +86,7 @@ class OttlaStreamWriter(DataSourceStreamArrowWriter):
         producer = TransactionalProducer.begin(cluster, name, self.options.transaction_timeout_ms)
         # Only now is it certain how an earlier run ended the transaction of this task: a driver that was
         # taken for dead may have committed it a moment ago, and cannot any more.
-        if read_progress(cluster, query_id, batch_id, stable=False).marker_of(task) is not None:
+        if read_progress(cluster, query_id, batch_id).marker_of(task) is not None:
             return _recorded(task, query_id, chain([first], batches))
         router = Router(self.options, cluster, turn=task + batch_id)
         written = sink.write_in_transaction(producer, router, chain([first], batches))
@@ -101,20 +101,25 @@ class OttlaStreamWriter(DataSourceStreamArrowWriter):
         if not writers:
             return
         query_id = writers[0].query_id
+        goes_on = _committing.get(query_id) == batchId - 1
+        _committing[query_id] = batchId
         cluster = sink.connect(self.options)
-        progress = read_progress(cluster, query_id, batchId, stable=True)
+        timeout_ms = self.options.transaction_timeout_ms
         topics = [topic for each in writers for topic in each.topics]
-        topic = progress.topic or self.options.topic or topics[0]
+        topic = self.options.topic or (topics[0] if topics else "")
+        keep = {transactional_id(query_id, each.share.task) for each in writers if each.share.open}
+        progress = settle(cluster, query_id, batchId, topic=topic, keep=keep, timeout_ms=timeout_ms)
+        if progress.is_complete and not keep:
+            return
+        topic = progress.topic or topic
         slots = len(cluster.topic(topic).partitions)
         plan = plan_commit(progress, [each.share for each in done], slots)
         for stray in plan.stray:
             sink.abort_quietly(cluster, handle_of(query_id, stray))
-        timeout_ms = self.options.transaction_timeout_ms
         commit_in_order(cluster, query_id, topic, plan.ends, timeout_ms)
-        if query_id not in _swept:
-            # A run that was broken off may have had more tasks: what they left open holds up readers.
+        if not goes_on:
+            # An earlier run may have had more tasks: what they left open holds up readers.
             sink.abort_open(cluster, f"ottla-{query_id}-", timeout_ms)
-            _swept.add(query_id)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         done = [each for each in messages if isinstance(each, ShareDone)]
@@ -129,7 +134,7 @@ class OttlaStreamWriter(DataSourceStreamArrowWriter):
                 # The commit failed after the batch was decided. The next run finishes it: what is open must
                 # stay open for that.
                 return
-        if None in messages:
+        if None in messages and not _may_be_decided(cluster, query_id, batchId):
             sink.abort_open(cluster, f"ottla-{query_id}-", self.options.transaction_timeout_ms)
 
 
@@ -141,7 +146,7 @@ def _recorded(task: int, query_id: str, batches: Iterator[pa.RecordBatch]) -> Sh
 
 def _may_be_decided(cluster: BlockingCluster, query_id: str, batch_id: int) -> bool:
     try:
-        return read_progress(cluster, query_id, batch_id, stable=False).is_decided
+        return read_progress(cluster, query_id, batch_id).is_decided
     except (KafkaError, ClientError):
         return True
 
