@@ -7,7 +7,14 @@ from importlib.metadata import version
 from typing import NamedTuple
 
 from tools.interop.features import FEATURES
-from tools.interop.toolchains import go_program, java_program, node_program, python_program
+from tools.interop.toolchains import (
+    cargo_program,
+    debian_program,
+    go_program,
+    java_program,
+    node_program,
+    python_program,
+)
 from tools.kafka.distribution import VERSION as KAFKA_VERSION
 
 
@@ -119,6 +126,26 @@ CLIENTS = {
             "1.61.1",
             lambda: go_program("sarama"),
             {"group-consumer": NO_CONSUMER_PROTOCOL, "group-share": NO_SHARE_GROUPS},
+        ),
+        Client(
+            "rdkafka",
+            "Rust (librdkafka)",
+            "0.39.0",
+            lambda: cargo_program("rdkafka"),
+            {"group-share": NO_SHARE_GROUPS},
+        ),
+        Client(
+            "kcat",
+            "C (librdkafka)",
+            "1.7.1",
+            lambda: debian_program("kcat", "kcat"),
+            {
+                "timestamps": "cannot set timestamps",
+                "transactions": "cannot abort a transaction or send offsets in one",
+                "group-consumer": NO_CONSUMER_PROTOCOL,
+                "group-share": NO_SHARE_GROUPS,
+            }
+            | dict.fromkeys((name for name in FEATURES if name.startswith("admin-")), "no administration"),
         ),
     )
 }

@@ -25,7 +25,7 @@ class Stage:
 
     def __init__(self, bootstrap: str, name: str) -> None:
         self.bootstrap, self.name = bootstrap, name
-        self.admin = AdminClient({"bootstrap.servers": bootstrap})
+        self.admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 2})
         self.closing = ExitStack()
 
     def create_topic(
@@ -74,6 +74,7 @@ class Stage:
                 "bootstrap.servers": self.bootstrap,
                 "transactional.id": f"{self.name}-{suffix}",
                 "transaction.timeout.ms": 120_000,
+                "log_level": 2,
             }
         )
         producer.init_transactions(SECONDS)
