@@ -178,6 +178,29 @@ def test_a_flow_may_be_plain_structured_streaming_and_may_print(pipeline: Pipeli
     }
 
 
+def test_a_plain_program_is_run_as_it_is_and_its_queries_are_watched(
+    pipeline: Pipeline, broker: Broker, tmp_path: Path
+) -> None:
+    orders = broker.filled(3)
+    pipeline.write("")
+    program = f"""
+from pyspark.sql import SparkSession
+spark = SparkSession.builder.getOrCreate()
+rows = spark.readStream.format("ottla").option("kafka.bootstrap.servers", "{broker.bootstrap}")
+rows = rows.option("subscribe", "{orders}").option("startingOffsets", "earliest").load()
+writer = rows.writeStream.queryName("by_hand").option("checkpointLocation", "{tmp_path / "checkpoint"}")
+writer.format("noop").trigger(availableNow=True).start().awaitTermination()
+"""
+    (pipeline.root / "pipeline.py").write_text(program)
+    with pytest.raises(PipelineError, match="--available-now needs flows"):
+        pipeline.run()
+    told = pipeline.run(available_now=False)
+    assert [(each.flow, each.state, each.rows_in) for each in told.flows] == [("by_hand", "done", 3)]
+    (pipeline.root / "pipeline.py").write_text("raise ValueError('boom')")
+    with pytest.raises(PipelineError, match=r"pipeline\.py: ValueError: boom"):
+        pipeline.run(available_now=False)
+
+
 def test_a_dry_run_checks_names_and_types_and_starts_nothing(
     pipeline: Pipeline, broker: Broker, spark: SparkSession
 ) -> None:

@@ -206,8 +206,8 @@ def _run_declarative(
     if not dry:
         for line in seed(project):
             print(line, file=sys.stderr)
-    words = declarative.command(project, dry=dry, full_refresh=full_refresh, verbose=verbose)
-    for line in declarative.run(words, project):
+    words = declarative.command(project, dry=dry, full_refresh=full_refresh)
+    for line in declarative.run(words, project, declarative.environment(project, verbose=verbose)):
         if as_json:
             print_json_line({"event": "message", "text": line})
         else:

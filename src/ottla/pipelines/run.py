@@ -57,7 +57,7 @@ def run(project: Project, spark: SparkSession, report: Report, wishes: Wishes) -
     """Run a Python project until its flows end, or until it is told to stop. True if that was at once, by a
     second Ctrl-C. Raises FlowFailed."""
     stopping = Stopping()
-    with _inside(project.root), signals(stopping, report.note):
+    with _inside(project.root), signals(stopping):
         for line in seed(project):
             report.note(line)
         flows = _flows(project)
@@ -85,7 +85,7 @@ def run(project: Project, spark: SparkSession, report: Report, wishes: Wishes) -
             report.failed(error.failure)
             report.finished()
             raise
-        failure = watch(watched, report, stopping, threading.Event().wait)
+        failure = watch(watched, report, stopping)
         report.finished()
     if failure is not None:
         raise FlowFailed(failure)
@@ -172,35 +172,41 @@ def _run_plain(
     ):
         if is_wished:
             raise PipelineError(f"{name} needs flows; {project.file} starts its queries itself")
-    found: dict[str, Watched] = {}
-    ended = threading.Event()
+    queries: list[Watched] = []
+    known: set[str] = set()
+    is_over = threading.Event()
     outcome: list[Failure | None] = []
 
-    def look() -> None:
-        while not outcome:
-            for query in spark.streams.active:
-                name = query.name or str(query.id)
-                if str(query.runId) not in found:
-                    progress = FlowProgress(name, "its own sink")
-                    found[str(query.runId)] = Watched(progress, query, lambda: None)
-                    report.started([each.progress for each in found.values()])
-            failure = watch(list(found.values()), report, stopping, ended.wait) if found else None
-            if failure is not None or (ended.wait(0.2) and not spark.streams.active):
-                outcome.append(failure)
+    def more() -> bool:
+        was_over = is_over.is_set()
+        for query in spark.streams.active:
+            if query.runId not in known:
+                known.add(query.runId)
+                progress = FlowProgress(query.name or query.id, "its own sink")
+                queries.append(Watched(progress, query, lambda: None))
+                report.started([each.progress for each in queries])
+        return not was_over
 
-    watcher = threading.Thread(target=look, name="progress", daemon=True)
+    watcher = threading.Thread(
+        target=lambda: outcome.append(watch(queries, report, stopping, more)), name="progress"
+    )
     watcher.start()
+    trouble: BaseException | None = None
     try:
         runpy.run_path(str(project.file), init_globals={"spark": spark}, run_name="__main__")
     except Exception as error:
-        if not any(each.failure() for each in found.values()):
-            raise PipelineError(f"{project.file.name}: {failure_of('', _text(error)).reason}") from error
+        trouble = error
+        stopping.after_batch.set()
     finally:
-        ended.set()
+        # A program that does not wait for its queries is at its end, and they go on.
+        is_over.set()
         watcher.join()
         report.finished()
-    if outcome and outcome[0] is not None:
-        raise FlowFailed(outcome[0])
+    failure = outcome[0] if outcome else None
+    if failure is not None:
+        raise FlowFailed(failure)
+    if trouble is not None:
+        raise PipelineError(f"{project.file.name}: {failure_of('', _text(trouble)).reason}") from trouble
 
 
 def _text(error: BaseException) -> str:

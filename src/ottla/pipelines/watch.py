@@ -68,11 +68,14 @@ class Watched:
 
 
 @contextmanager
-def signals(stopping: Stopping, say: Callable[[str], None]) -> Iterator[None]:
+def signals(stopping: Stopping) -> Iterator[None]:
     """Ctrl-C and SIGTERM ask to stop. Set after Spark's session is made, which has a handler of its own that
     would kill the running batch."""
 
     def asked(number: int, frame: FrameType | None) -> None:
+        if stopping.at_once.is_set():
+            # Neither of the two was enough: whatever hangs is left where it is.
+            raise KeyboardInterrupt
         stopping.ask()
 
     if threading.current_thread() is not threading.main_thread():
@@ -89,12 +92,20 @@ def signals(stopping: Stopping, say: Callable[[str], None]) -> Iterator[None]:
 
 
 def watch(
-    queries: list[Watched], report: Report, stopping: Stopping, wait: Callable[[float], object]
+    queries: list[Watched],
+    report: Report,
+    stopping: Stopping,
+    more: Callable[[], bool] = lambda: False,
 ) -> Failure | None:
-    """Until all have ended. The first failure stops the others after their batch and is the answer."""
+    """Until all have ended. The first failure stops the others after their batch and is the answer.
+
+    more: called before each look; may add queries, and says whether there may be further ones.
+    """
     failure: Failure | None = None
     told = False
+    pause = threading.Event()
     while True:
+        may_come = more()
         for each in queries:
             each.collect(report)
             if each.query.isActive:
@@ -109,7 +120,7 @@ def watch(
                     report.failed(failed)
                     stopping.after_batch.set()
         report.refresh()
-        if all(each.progress.state in ENDED for each in queries):
+        if not may_come and all(each.progress.state in ENDED for each in queries):
             return failure
         active = [each for each in queries if each.query.isActive]
         if stopping.after_batch.is_set():
@@ -121,4 +132,4 @@ def watch(
                     # It may fail while it is being stopped; that is then found in the next round.
                     with suppress(Exception):
                         each.query.stop()
-        wait(LOOK_SECONDS)
+        pause.wait(LOOK_SECONDS)

@@ -37,7 +37,7 @@ was thrown from the Python worker: Traceback (most recent call last):
   File "worker.py", line 4207, in invoke_udf
     func, profiler, deserializer, serializer = read_udfs(
   File "registry.py", line 10, in _get
-ottla.pipelines.registry.RegistryUnavailable: the registry at http://127.0.0.1:1 gives no schema id 1: \
+ottla.pipelines.registry.RegistryUnavailable: the registry at http://r:1 gives no schema id 1: \
 Connection refused
  SQLSTATE: 38000
 \tat org.apache.spark.api.python.BasePythonRunner.handlePythonException(PythonRunner.scala:1097)
@@ -51,7 +51,7 @@ Connection refused
         (IN_A_TASK, "orders-0 at offset 15: the value is not JSON of the expected schema: nope"),
         (
             OF_A_PYTHON_WORKER,
-            "RegistryUnavailable: the registry at http://127.0.0.1:1 gives no schema id 1: Connection refused",
+            "RegistryUnavailable: the registry at http://r:1 gives no schema id 1: Connection refused",
         ),
         (
             "[UNRESOLVED_COLUMN] A column `amonut` cannot be resolved. SQLSTATE: 42703;\n'Project [amonut]",
