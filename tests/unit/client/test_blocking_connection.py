@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import select
 import signal
-import socket
 import struct
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 
 import pytest
 
@@ -16,7 +15,7 @@ from ottla.client.blocking.cluster import BlockingCluster
 from ottla.client.blocking.connection import BlockingConnection
 from ottla.client.errors import Disconnected, NoAnswer, NotKafka, UnsupportedRequest
 from ottla.protocol.codec import encode
-from ottla.protocol.headers import RequestHeader, read_request_header, response_head
+from ottla.protocol.headers import RequestHeader, response_head
 from ottla.protocol.messages.api_versions import ApiVersionsResponse, FinalizedFeatureKey
 from ottla.protocol.messages.describe_cluster import DescribeClusterRequest
 from ottla.protocol.messages.metadata import (
@@ -27,56 +26,7 @@ from ottla.protocol.messages.metadata import (
     MetadataResponseTopic,
 )
 from tests.unit.client.scripted import API_VERSIONS, METADATA, answer, serving
-
-# From the header of a request to the bytes to send, size included; None ends the connection.
-Script = Callable[[RequestHeader], bytes | None]
-HELLO = serving((API_VERSIONS, 0, 4), (METADATA, 0, 13))
-
-
-@contextmanager
-def server(script: Script) -> Iterator[int]:
-    """A server of this in a thread; yields its port."""
-    listener = socket.create_server(("127.0.0.1", 0))
-    accepted: list[socket.socket] = []
-
-    def serve() -> None:
-        with suppress(OSError):
-            while True:
-                client, _ = listener.accept()
-                accepted.append(client)
-                while size := client.recv(4, socket.MSG_WAITALL):
-                    (length,) = struct.unpack(">i", size)
-                    frame = client.recv(length, socket.MSG_WAITALL)
-                    said = script(read_request_header(frame, 0, length)[0])
-                    if said is None:
-                        break
-                    client.sendall(said)
-                client.shutdown(socket.SHUT_RDWR)
-
-    thread = threading.Thread(target=serve)
-    thread.start()
-    try:
-        yield listener.getsockname()[1]
-    finally:
-        for each in (listener, *accepted):
-            with suppress(OSError):
-                each.shutdown(socket.SHUT_RDWR)
-        thread.join()
-        for each in (listener, *accepted):
-            each.close()
-
-
-def framed(data: bytes) -> bytes:
-    return struct.pack(">i", len(data)) + data
-
-
-def greeting(then: Script) -> Script:
-    """A script that agrees on versions first."""
-
-    def script(header: RequestHeader) -> bytes | None:
-        return framed(answer(header, HELLO)) if header.request_api_key == API_VERSIONS else then(header)
-
-    return script
+from tests.unit.client.scripted_socket import Script, framed, greeting, server
 
 
 @contextmanager

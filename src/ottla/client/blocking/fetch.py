@@ -29,6 +29,7 @@ from ottla.protocol.messages.fetch import (
 
 MAX_BYTES: Final = 4 * 1024 * 1024
 """What one request asks for. A batch that is larger comes whole."""
+MOST_BYTES: Final = 1 << 30
 WAIT_MS: Final = 500
 """How long a broker may hold a request for which it has nothing."""
 FETCH_SECONDS: Final = 120.0
@@ -174,10 +175,11 @@ class _Range:
         """What was answered; None if it is nothing, and something may still come."""
         records = memoryview(data.records if data.records is not None else b"")
         size, next_offset = whole_batches(records, position, end)
-        if not size and len(records):
-            self.max_bytes *= 2  # an old broker, which cuts off even the first batch
-            return None
         if not size and next_offset < end:
+            if len(records):
+                # An old broker, which cuts off even the first batch.
+                self.max_bytes = min(2 * self.max_bytes, MOST_BYTES)
+                return None
             # Nothing between here and what the broker may show: compaction has taken it all, else there
             # would be a batch, since the first one comes whatever its size.
             visible = (
