@@ -87,9 +87,9 @@ def test_good_records_go_to_the_sink_and_bad_ones_to_the_dead_letter_topic_each_
     told = pipeline.run(full_refresh=True)
     removed = [note for note in told.notes if note.startswith("full refresh: removed")]
     assert [note.split("removed ")[1].split(" /")[0] for note in removed] == [
-        "the checkpoint",
-        "the checkpoint",
         "the files below",
+        "the checkpoint",
+        "the checkpoint",
     ]
     assert [row["id"] for row in pipeline.rows("out")] == [1, 2, 3, 3]
 

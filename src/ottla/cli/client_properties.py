@@ -26,9 +26,16 @@ def give(file: Path | None, assigned: tuple[str, ...]) -> None:
 
 def security() -> Security:
     """What was given, read. Raises ConfigError, BadSecurity and Misused."""
+    from ottla.client.security import Security
+
+    return Security.from_properties(properties())
+
+
+def properties() -> dict[str, str]:
+    """What was given, by Kafka's names. Raises ConfigError and Misused."""
     from ottla.cli.given_values import assignments
     from ottla.cli.running import Misused
-    from ottla.client.security import Security, is_security_property
+    from ottla.client.security import is_security_property
     from ottla.config.properties import parse_properties
 
     given: dict[str, str] = {}
@@ -37,4 +44,4 @@ def security() -> Security:
     chosen = assignments(_assigned, "-X")
     if others := [name for name in chosen if not is_security_property(name)]:
         raise Misused(f"-X {others[0]}: it takes security.*, ssl.* and sasl.*; the rest are options")
-    return Security.from_properties(given | chosen)
+    return given | chosen

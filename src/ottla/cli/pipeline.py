@@ -92,11 +92,11 @@ def run(
     from ottla.cli.asking import confirm
     from ottla.cli.output import for_people
     from ottla.cli.running import INTERRUPTED
-    from ottla.pipelines.project import Kind, find
+    from ottla.pipelines.project import Kind
     from ottla.pipelines.running import held
 
     def command() -> None:
-        project = find(path, bootstrap=bootstrap, master=master)
+        project = _find(path, bootstrap=bootstrap, master=master)
         with held(project):
             if project.kind is Kind.DECLARATIVE:
                 if full_refresh:
@@ -130,10 +130,10 @@ def dry_run(
     as_json: AsJson = False,
 ) -> None:
     """Check a pipeline without running it: its flows, names, types and options."""
-    from ottla.pipelines.project import Kind, find
+    from ottla.pipelines.project import Kind
 
     def command() -> None:
-        project = find(path, bootstrap=bootstrap, master=master)
+        project = _find(path, bootstrap=bootstrap, master=master)
         if project.kind is Kind.DECLARATIVE:
             _run_declarative(project, dry=True, verbose=verbose, as_json=as_json)
             return
@@ -165,11 +165,10 @@ def dry_run(
 def status(path: Where = Path(), bootstrap: Bootstrap = None, as_json: AsJson = False) -> None:
     """Show how far each flow has come, and how far its topics are ahead."""
     from ottla.cli.output import print_json, print_table
-    from ottla.pipelines.project import find
     from ottla.pipelines.status import status_of
 
     def command() -> None:
-        project = find(path, bootstrap=bootstrap)
+        project = _find(path, bootstrap=bootstrap)
         found = status_of(project)
         if as_json:
             flows = [each.as_json() for each in found.flows]
@@ -193,6 +192,16 @@ def status(path: Where = Path(), bootstrap: Bootstrap = None, as_json: AsJson = 
             print(f"lag is not known: {found.trouble}", file=sys.stderr)
 
     _guarded(command)
+
+
+def _find(path: Path, **given: str | None) -> Project:
+    """The project, reached with the client properties that were given before the command."""
+    from ottla.cli.client_properties import properties
+    from ottla.client.security import is_security_property
+    from ottla.pipelines.project import find
+
+    kafka = {name: value for name, value in properties().items() if is_security_property(name)}
+    return find(path, kafka=kafka, **given)
 
 
 def _run_declarative(

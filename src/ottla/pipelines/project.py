@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -78,8 +78,9 @@ class Project:
         )
 
 
-def find(path: Path, **given: str | None) -> Project:
-    """The project at a path: a folder or one of the files above. What is `given` overrides its settings."""
+def find(path: Path, *, kafka: Mapping[str, str] | None = None, **given: str | None) -> Project:
+    """The project at a path: a folder or one of the files above. What is `given` overrides its settings, and
+    `kafka` those client properties that it names."""
     if path.is_dir():
         root, file = path, _file_of(path)
     elif path.is_file():
@@ -95,7 +96,10 @@ def find(path: Path, **given: str | None) -> Project:
             f"{file} is no pipeline; name a Python file, {SPEC_FILES[0]} or a folder with one"
         )
     root = root.resolve()
-    return Project(kind, root, root / file.name, read_settings(root, given))
+    settings = read_settings(root, given)
+    if kafka:
+        settings = replace(settings, kafka={**settings.kafka, **kafka})
+    return Project(kind, root, root / file.name, settings)
 
 
 def _file_of(folder: Path) -> Path:

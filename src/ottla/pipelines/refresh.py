@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,14 +29,14 @@ def removals(project: Project, flows: Sequence[Flow], spark: SparkSession) -> li
     found: list[Removal] = []
     surroundings = project.surroundings()
     for flow in flows:
+        # The sink first: if it refuses, the checkpoint is still there and nothing has happened.
+        held = flow.sink.holds(surroundings) if flow.sink is not None else None
+        if flow.sink is not None and held is not None:
+            found.append(Removal(held, partial(flow.sink.clear, surroundings)))
         for name in (flow.name, flow.dead_letter_name):
             removal = _checkpoint(f"{project.checkpoints}/{name}", spark)
             if removal is not None:
                 found.append(removal)
-        held = flow.sink.holds(surroundings) if flow.sink is not None else None
-        if flow.sink is not None and held is not None:
-            sink = flow.sink
-            found.append(Removal(held, lambda sink=sink: sink.clear(surroundings)))  # type: ignore[misc]
     return found
 
 

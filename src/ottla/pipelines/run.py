@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.pipelines.checkpoints import Checkpoint, Unfinished
+from ottla.pipelines.environment import log_file
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.failures import Failure, failure_of
 from ottla.pipelines.flows import Flow, flows_of
@@ -56,6 +57,8 @@ class FlowFailed(PipelineError):
 def run(project: Project, spark: SparkSession, report: Report, wishes: Wishes) -> bool:
     """Run a Python project until its flows end, or until it is told to stop. True if that was at once, by a
     second Ctrl-C. Raises FlowFailed."""
+    from py4j.protocol import Py4JNetworkError  # type: ignore[import-untyped]
+
     stopping = Stopping()
     with _inside(project.root), signals(stopping):
         for line in seed(project):
@@ -85,8 +88,14 @@ def run(project: Project, spark: SparkSession, report: Report, wishes: Wishes) -
             report.failed(error.failure)
             report.finished()
             raise
-        failure = watch(watched, report, stopping)
-        report.finished()
+        try:
+            failure = watch(watched, report, stopping)
+        except (Py4JNetworkError, ConnectionError) as error:
+            raise PipelineError(
+                f"Spark has ended unexpectedly; its log may say why: {log_file(project)}"
+            ) from error
+        finally:
+            report.finished()
     if failure is not None:
         raise FlowFailed(failure)
     return stopping.at_once.is_set()

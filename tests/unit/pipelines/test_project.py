@@ -59,7 +59,7 @@ def test_settings_come_from_the_file_the_environment_and_the_command_line(
         '[kafka]\n"security.protocol" = "SSL"\n'
     )
     monkeypatch.setenv("OTTLA_REGISTRY", "http://two")
-    found = find(tmp_path, master="local[3]", bootstrap=None)
+    found = find(tmp_path, master="local[3]", bootstrap=None, kafka={"ssl.ca.location": "ca.pem"})
     assert found.settings.bootstrap == "one:9092"
     assert found.settings.registry == "http://two"
     assert found.settings.master == "local[3]"
@@ -68,6 +68,7 @@ def test_settings_come_from_the_file_the_environment_and_the_command_line(
     assert found.surroundings().connector_options() == {
         "kafka.bootstrap.servers": "one:9092",
         "kafka.security.protocol": "SSL",
+        "kafka.ssl.ca.location": "ca.pem",
     }
 
 
