@@ -6,6 +6,7 @@ that fails. A run that is broken off in between is a driver that died there; the
 
 from __future__ import annotations
 
+import random
 import uuid
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,6 +19,7 @@ import pytest
 from ottla.client.errors import ClientError
 from ottla.core.types import TopicPartition
 from ottla.protocol.errors import InvalidProducerEpoch, ProducerFenced, UnknownServerError
+from ottla.spark import stream_writer
 from ottla.spark.exactly_once import Open, ReplayDiffers
 from ottla.spark.progress import finish, handle_of, read_progress
 from ottla.spark.sink import TransactionLost, connect, require_open
@@ -61,12 +63,19 @@ class Sink:
         self.writer.commit([*messages], batch_id)
 
     def run(self, batch_id: int, *tasks: Rows) -> None:
-        messages = self.write(batch_id, *tasks)
+        messages: list[ShareDone | None] = []
         try:
+            for task, rows in enumerate(tasks):
+                messages.append(self.writer.write_share(task, batch_id, self.query_id, batches(rows)))
             self.commit(batch_id, messages)
         except Exception:
-            self.writer.abort([*messages], batch_id)
+            missing = [None] * (len(tasks) - len(messages))
+            self.writer.abort([*messages, *missing], batch_id)
             raise
+
+    def restart_driver(self) -> None:
+        """What a new process does not know."""
+        stream_writer._committed.clear()
 
     def committed(self) -> Counter[str]:
         return Counter(values(self.broker.bootstrap, self.topic))
@@ -349,3 +358,32 @@ def test_a_broker_may_be_killed_between_writing_and_committing() -> None:
         sink.writer = OttlaStreamWriter(options)
         sink.run(1, *SECOND)
         assert sink.committed() == once(*FIRST, *SECOND)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_every_row_is_there_once_whatever_goes_wrong(broker: TestBroker, seed: int) -> None:
+    """Batches that are run again until they are through, with a fault for each of their first runs."""
+    chance = random.Random(seed)
+    sink = Sink(broker, partitions=chance.randint(1, 3))
+    wanted: Counter[str] = Counter()
+    for batch_id in range(6):
+        rows = [f"{batch_id}-{number}" for number in range(chance.randint(0, 8))]
+        wanted += once(rows)
+        for _ in range(chance.randint(1, 4)):
+            tasks = chance.randint(1, 5)  # as when the cluster has another size each time
+            shares = [rows[task::tasks] for task in range(tasks)]
+            api = chance.choice(["InitProducerId", "Produce", "OffsetFetch", "TxnOffsetCommit", "EndTxn"])
+            skip = chance.randint(0, 4)
+            if chance.random() < 0.5:
+                fault = broker.fail(api, error="UNKNOWN_SERVER_ERROR", skip=skip, times=None)
+            else:
+                fault = broker.disconnect(api, handled=chance.random() < 0.5, skip=skip)
+            with fault, suppress(UnknownServerError):
+                if chance.random() < 0.5:
+                    sink.run(batch_id, *shares)
+                    continue
+                # This driver is gone before it can abort anything.
+                sink.commit(batch_id, sink.write(batch_id, *shares))
+            sink.restart_driver()
+        sink.run(batch_id, *(rows[task::3] for task in range(3)))
+        assert sink.committed() == wanted

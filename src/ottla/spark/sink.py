@@ -4,7 +4,6 @@ after."""
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ottla.client.blocking.cluster import TRANSACTION, BlockingCluster, cached_cluster
@@ -115,11 +114,12 @@ def lost(handle: TransactionHandle, timeout_ms: int) -> TransactionLost:
     )
 
 
-def abort_open(cluster: BlockingCluster, prefix: str, timeout_ms: int, *, but: Collection[str] = ()) -> None:
+def abort_open(cluster: BlockingCluster, prefix: str, timeout_ms: int, *, but: Collection[str] = ()) -> bool:
     """Abort what is open under transactional ids with this prefix, and fence who may still write there: tasks
-    that were killed leave their transactions behind, and nobody knows their handles."""
+    that were killed leave their transactions behind, and nobody knows their handles. Whether that was done;
+    what was not times out by itself."""
     request = ListTransactionsRequest(state_filters=[ONGOING])
-    with suppress(KafkaError, ClientError):
+    try:
         cluster.refresh()
         for broker in list(cluster.brokers):
             response = cluster.ask(request, ListTransactionsResponse, broker=broker)
@@ -127,3 +127,6 @@ def abort_open(cluster: BlockingCluster, prefix: str, timeout_ms: int, *, but: C
                 name = each.transactional_id
                 if name.startswith(prefix) and name not in but:
                     TransactionalProducer.begin(cluster, name, timeout_ms)
+    except (KafkaError, ClientError):
+        return False
+    return True

@@ -32,8 +32,9 @@ if TYPE_CHECKING:
 
 BATCH_ID = "streaming.sql.batchId"
 QUERY_ID = "sql.streaming.queryId"
-_committing: dict[str, int] = {}
-"""The batch of each query that this process tried to commit last."""
+_committed: dict[str, int] = {}
+"""The batch of each query that this process has committed last, after which nothing of an earlier run is
+open."""
 
 
 @dataclass
@@ -101,14 +102,26 @@ class OttlaStreamWriter(DataSourceStreamArrowWriter):
         if not writers:
             return
         query_id = writers[0].query_id
-        goes_on = _committing.get(query_id) == batchId - 1
-        _committing[query_id] = batchId
         cluster = sink.connect(self.options)
+        goes_on = _committed.pop(query_id, None) == batchId - 1
+        self._commit(cluster, query_id, batchId, done, writers)
+        # An earlier run may have had more tasks: what they left open holds up readers.
+        if goes_on or sink.abort_open(cluster, f"ottla-{query_id}-", self.options.transaction_timeout_ms):
+            _committed[query_id] = batchId
+
+    def _commit(
+        self,
+        cluster: BlockingCluster,
+        query_id: str,
+        batch_id: int,
+        done: list[ShareDone],
+        writers: list[ShareDone],
+    ) -> None:
         timeout_ms = self.options.transaction_timeout_ms
         topics = [topic for each in writers for topic in each.topics]
         topic = self.options.topic or (topics[0] if topics else "")
         keep = {transactional_id(query_id, each.share.task) for each in writers if each.share.open}
-        progress = settle(cluster, query_id, batchId, topic=topic, keep=keep, timeout_ms=timeout_ms)
+        progress = settle(cluster, query_id, batch_id, topic=topic, keep=keep, timeout_ms=timeout_ms)
         if progress.is_complete and not keep:
             return
         topic = progress.topic or topic
@@ -117,9 +130,6 @@ class OttlaStreamWriter(DataSourceStreamArrowWriter):
         for stray in plan.stray:
             sink.abort_quietly(cluster, handle_of(query_id, stray))
         commit_in_order(cluster, query_id, topic, plan.ends, timeout_ms)
-        if not goes_on:
-            # An earlier run may have had more tasks: what they left open holds up readers.
-            sink.abort_open(cluster, f"ottla-{query_id}-", timeout_ms)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         done = [each for each in messages if isinstance(each, ShareDone)]
