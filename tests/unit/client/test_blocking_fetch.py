@@ -33,7 +33,7 @@ def batch(base_offset: int, count: int) -> bytes:
 
 
 @contextmanager
-def answering(*data: PartitionData) -> Iterator[BlockingCluster]:
+def answering(*data: PartitionData | None) -> Iterator[BlockingCluster]:
     """A cluster whose fetches are answered with these, one after the other; the last one again and again."""
     fetched = 0
 
@@ -45,8 +45,8 @@ def answering(*data: PartitionData) -> Iterator[BlockingCluster]:
             return framed(answer(header, MetadataResponse(brokers=brokers, topics=[topic])))
         said = data[min(fetched, len(data) - 1)]
         fetched += 1
-        topic_said = FetchableTopicResponse(topic="t", partitions=[said])
-        return framed(answer(header, FetchResponse(responses=[topic_said])))
+        topics = [FetchableTopicResponse(topic="t", partitions=[said])] if said is not None else []
+        return framed(answer(header, FetchResponse(responses=topics)))
 
     with server(greeting(script)) as port, BlockingCluster(f"127.0.0.1:{port}") as cluster:
         yield cluster
@@ -84,3 +84,11 @@ def test_a_first_batch_that_an_old_broker_cuts_off_is_asked_for_again() -> None:
     with answering(cut_off, cut_off, PartitionData(high_watermark=3, records=whole)) as cluster:
         (fetched,) = fetch(cluster, PARTITION, 0, 3)
         assert bytes(fetched.records) == whole
+
+
+def test_a_broker_whose_quota_is_used_up_is_asked_again() -> None:
+    with answering(None, None, PartitionData(high_watermark=3, records=batch(0, 3))) as cluster:
+        (fetched,) = fetch(cluster, PARTITION, 0, 3)
+        assert fetched.next_offset == 3
+    with answering(None) as cluster, pytest.raises(NoAnswer, match="quota is used up"):
+        list(fetch(cluster, PARTITION, 0, 3, timeout=0))

@@ -126,7 +126,7 @@ class _Range:
                     failed, self._failed = self._failed, None
                     raise failed
                 data = self._receive()
-                fetched = self._read(data, position, end)
+                fetched = None if data is None else self._read(data, position, end)
                 if fetched is not None:
                     return fetched
                 if time.monotonic() - started > patience:
@@ -163,10 +163,14 @@ class _Range:
         )
         self._connection.send(request)
 
-    def _receive(self) -> PartitionData:
+    def _receive(self) -> PartitionData | None:
+        """What was said of the partition; None of a broker that only says that its quota is used up. It
+        reads nothing more from us until that is over, so the next request may be sent at once."""
         assert self._connection is not None
         response = self._connection.receive(FetchResponse)
         check(response.error_code, f"partition {self.partition}")
+        if not response.responses:
+            return None
         ((data,),) = [each.partitions for each in response.responses]
         check(data.error_code, f"partition {self.partition}")
         return data
@@ -197,11 +201,14 @@ class _Range:
             next_offset,
         )
 
-    def _missing(self, data: PartitionData, position: int, end: int) -> str:
-        stable = f", last stable offset {data.last_stable_offset}" if self.isolation_level else ""
+    def _missing(self, data: PartitionData | None, position: int, end: int) -> str:
+        why = "the client's quota is used up"
+        if data is not None:
+            stable = f", last stable offset {data.last_stable_offset}" if self.isolation_level else ""
+            why = f"high watermark {data.high_watermark}{stable}"
         return (
             f"partition {self.partition}: the records from {position} up to {end} did not come within "
-            f"{self.timeout:g} s (high watermark {data.high_watermark}{stable})"
+            f"{self.timeout:g} s ({why})"
         )
 
 
