@@ -172,10 +172,12 @@ class Columns:
 
         Records before `first_offset` and from `end_offset` on are left out, and batches that have no others
         are not looked into. Returns (fault, position of the batch, index of the record), with the faults of
-        `_kernel_py`; after a fault the columns are of no use.
+        `_kernel_py`; after a fault the columns are of no use. Raises ValueError for a range that is not made
+        of whole batches.
         """
-        self._grow(end - start)
         view = memoryview(buffer).cast("B")
+        _check_batches(view, start, end)
+        self._grow(end - start)
         position = start
         while position < end:
             header = _HEADER.unpack_from(view, position)
@@ -298,6 +300,16 @@ class Columns:
             bytes(keys.data).isascii(),
             _binary(self._header_values),
         )
+
+
+def _check_batches(view: memoryview, start: int, end: int) -> None:
+    if start < 0 or end < start or end > len(view):
+        raise ValueError(f"range {start}:{end} is outside a buffer of {len(view)} bytes")
+    while start < end:
+        size = 12 + int.from_bytes(view[start + 8 : start + 12], "big", signed=True)
+        if end - start < _HEADER.size or not _HEADER.size <= size <= end - start:
+            raise ValueError(f"there is no whole batch at {start}")
+        start += size
 
 
 def microseconds(milliseconds: int) -> int:
