@@ -4,7 +4,7 @@
 
     spark = session("orders")
 
-What is set here can be set otherwise: by an argument, by `spark-submit --conf`, by spark-defaults.conf.
+What is set here can be set otherwise: by an argument, or with `spark-submit`, which this gives way to.
 """
 
 from __future__ import annotations
@@ -56,9 +56,11 @@ def session(app_name: str, *, master: str | None = None, **conf: object) -> Spar
     is_local = not is_submitted and (master is None or master.startswith("local"))
     settings = {**EVERYWHERE, **(_on_one_machine() if is_local else {})}
     if is_submitted:
-        # What was given to spark-submit is more specific than what suits most.
-        from pyspark import SparkConf
+        # What spark-submit was given, or has from spark-defaults.conf, is more specific than what suits most.
+        # It can be seen once there is a connection to the Java process.
+        from pyspark import SparkConf, SparkContext
 
+        SparkContext._ensure_initialized()
         given = SparkConf()
         settings = {name: value for name, value in settings.items() if not given.contains(name)}
     if master is not None:
