@@ -6,4 +6,6 @@ It speaks to any Kafka of the last years, in the best version of each request th
         async with Producer(cluster) as producer:
             delivery = await producer.send("greetings", b"hello")
             print(await delivery.offset())
+
+`blocking` is the same on plain sockets, for those who have no event loop.
 """
