@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check format schemas proto codec bench kafka crash kafka-check referee interop clean
+.PHONY: help run test check format demo schemas proto codec bench kafka crash kafka-check referee interop clean
 
 help: ## list the tasks
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sort | sed -E 's/:.*## /\t/' | expand -t 18
@@ -42,6 +42,9 @@ format: $(READY) ## format the code
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+demo: $(READY) ## the whole platform in one command: a broker, orders, two Spark pipelines, tables and a plot
+	$(BIN)/python examples/pipelines/demo.py demo
+
 schemas: $(READY) ## compare every message with Kafka's definitions: make schemas SCHEMAS=<folder of Kafka's JSON files>
 	$(BIN)/python tools/compare_schemas.py $(SCHEMAS)
 
@@ -63,6 +66,7 @@ crash: $(READY) ## recover from many more simulated power losses than `make test
 
 kafka-check: $(READY) ## have Apache Kafka read our files and start on our data (needs Java and Maven)
 	$(BIN)/python -m tools.kafka check
+	$(BIN)/python -m tools.kafka exchange
 
 referee: $(READY) ## run the interop tests against Apache Kafka, to prove what they expect (needs Java and Maven)
 	$(BIN)/python -m pytest tests/interop -n 2 --referee

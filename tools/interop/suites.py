@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 
-from tools.broker_process import BrokerProcess
+from tools.broker_process import BrokerProcess, free_port
 from tools.interop.brokers import PROPERTIES
 from tools.interop.toolchains import HOME, NotAvailable, python_program, run
 from tools.kafka.distribution import VERSION as KAFKA_VERSION
@@ -27,7 +27,7 @@ from tools.kafka.node import KafkaNode
 FILE = HOME / "suites.json"
 SUITE_SECONDS = 1800.0
 
-# What the tests take for granted: node 0, and sessions of half a second.
+# What the tests take for granted: node 0 with advertised listeners, and sessions of half a second.
 SUITE_PROPERTIES = PROPERTIES | {"num.partitions": "4", "group.min.session.timeout.ms": "100"}
 KAFKA_PROPERTIES = SUITE_PROPERTIES | {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
@@ -77,8 +77,10 @@ def run_suite(referee: bool) -> Suite:
     except NotAvailable as error:
         suite.not_run = str(error)
         return suite
-    settings = [f"{name}={value}" for name, value in {**SUITE_PROPERTIES, "node.id": "0"}.items()]
-    with BrokerProcess(settings=settings) as ottla:
+    port = free_port()
+    own = {"node.id": "0", "advertised.listeners": f"PLAINTEXT://127.0.0.1:{port}"}
+    settings = [f"{name}={value}" for name, value in {**SUITE_PROPERTIES, **own}.items()]
+    with BrokerProcess(port=port, settings=settings) as ottla:
         suite.ottla = run_tests(folder, ottla.bootstrap, packages)
     if referee:
         try:

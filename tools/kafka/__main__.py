@@ -1,4 +1,4 @@
-"""`python -m tools.kafka fetch | serve | tool NAME ARGS... | check DIRECTORY`."""
+"""`python -m tools.kafka fetch | serve | tool NAME ARGS... | check DIRECTORY | exchange`."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ def main(arguments: list[str]) -> int:
     tool.add_argument("arguments", nargs=argparse.REMAINDER)
     check = commands.add_parser("check", help="let Kafka read a data directory that Ottla wrote")
     check.add_argument("directory", type=Path, nargs="?", default=None, help="default: have Ottla write one")
+    commands.add_parser("exchange", help="run Ottla and Kafka in turn on one directory, and compare")
     options = parser.parse_args(arguments)
     try:
         if options.command == "fetch":
@@ -36,6 +37,12 @@ def main(arguments: list[str]) -> int:
             serve_until_interrupted(options)
         elif options.command == "tool":
             print(run_tool(options.name, *options.arguments, stdin=piped()), end="")
+        elif options.command == "exchange":
+            from tools.kafka.exchange import every_exchange
+
+            problems: list[str] = []
+            every_exchange(lambda _title, found: problems.extend(found))
+            return int(bool(problems))
         else:
             from tools.kafka.check import check_directory
 

@@ -82,7 +82,8 @@ def exchange(turns: Sequence[str], report: Report, *, kill: bool = False) -> Non
     try:
         for number, name in enumerate(turns):
             word = f"turn-{number}"
-            title = f"{name} takes over" if number else f"{name} begins"
+            before = f" after {turns[number - 1]}{' was killed' if kill else ''}" if number else " on nothing"
+            title = f"{name}{before}"
             broker = directory.broker(name)
             try:
                 broker.start()
@@ -105,14 +106,30 @@ def exchange(turns: Sequence[str], report: Report, *, kill: bool = False) -> Non
             finally:
                 broker.kill()
                 broker.remove()
-            report(f"{title}{' after a kill' if kill and number else ''}", problems)
+            report(title, problems)
             if not kill:
-                report(f"DumpLogSegments reads what {name} left", dump_directory(directory.path))
+                report(
+                    f"DumpLogSegments, all files and decoders, after {name}", dump_directory(directory.path)
+                )
     finally:
         if carried is not None:
             with suppress(Exception):
                 carried.close()
         shutil.rmtree(home, ignore_errors=True)
+
+
+def every_exchange(report: Report) -> None:
+    """Both directions with brokers that are stopped, then both with brokers that are killed."""
+
+    def told(title: str, problems: list[str]) -> None:
+        print(f"{'FAILED' if problems else 'ok':>6}  {title}", flush=True)
+        for line in problems[:40]:
+            print(f"        {line}")
+        report(title, problems)
+
+    exchange((OTTLA, KAFKA, OTTLA), told)
+    exchange((KAFKA, OTTLA, KAFKA), told)
+    exchange((OTTLA, KAFKA, OTTLA, KAFKA), told, kill=True)
 
 
 def write_more(bootstrap: str, word: str) -> list[str]:

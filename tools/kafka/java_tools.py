@@ -100,5 +100,50 @@ def steps(bootstrap: str, folder: Path) -> Iterator[Step]:
         ("Avg latency",),
     )
     yield Step(f"verifiable-producer {server} --topic {topic} --max-messages 100", ('"acked":100',))
+    yield from group_steps(server, topic)
     yield Step(f"topics {server} --delete --topic {topic}")
     yield Step(f"topics {server} --list", (f"-{topic}\n", f"{topic}-echo"))
+
+
+def group_steps(server: str, topic: str) -> Iterator[Step]:
+    """Groups of all kinds and their offsets, and transactions; on a topic that has records."""
+    classic, modern, share = (f"{topic}-{kind}" for kind in ("classic", "modern", "share"))
+    for group, protocol in ((classic, "classic"), (modern, "consumer")):
+        yield Step(
+            f"verifiable-consumer {server} --topic {topic} --group-id {group} --group-protocol {protocol}"
+            " --reset-policy earliest --max-messages 100",
+            ('"name":"partitions_assigned"', '"name":"records_consumed"', '"success":true'),
+        )
+    yield Step(f"groups {server} --list", (f"{classic} ", f"{modern} "))
+    yield Step(f"consumer-groups {server} --list --type consumer", (modern, f"-{classic}"))
+    yield Step(f"consumer-groups {server} --describe --group {classic} --state", ("Empty",))
+    yield Step(f"consumer-groups {server} --describe --group {classic} --offsets", (topic,))
+    yield Step(
+        f"consumer-groups {server} --reset-offsets --group {classic} --topic {topic}:0 --to-latest --execute",
+        (topic,),
+    )
+    yield Step(
+        f"consumer-groups {server} --delete-offsets --group {classic} --topic {topic}", ("Successful",)
+    )
+    yield Step(f"consumer-groups {server} --delete --group {classic}", ("was successful",))
+    yield Step(
+        f"configs {server} --alter --entity-type groups --entity-name {share}"
+        " --add-config share.auto.offset.reset=earliest",
+        ("Completed updating config",),
+    )
+    yield Step(
+        f"console-share-consumer {server} --topic {topic} --group {share} --max-messages 10"
+        " --timeout-ms 30000",
+    )
+    yield Step(f"share-groups {server} --list", (share,))
+    yield Step(f"share-groups {server} --describe --group {share} --offsets", (topic,))
+    yield Step(f"share-groups {server} --delete --group {share}", ("Deletion of requested share groups",))
+    yield Step(
+        f"producer-perf --topic {topic} --num-records 1000 --record-size 100 --throughput -1"
+        f" --transactional-id {topic} --transaction-duration-ms 200"
+        f" --command-property bootstrap.servers={server.split()[1]}",
+        ("1000 records sent",),
+    )
+    yield Step(f"transactions {server} list", (topic, "CompleteCommit"))
+    yield Step(f"transactions {server} describe --transactional-id {topic}", ("CompleteCommit",))
+    yield Step(f"transactions {server} find-hanging --broker-id 1")

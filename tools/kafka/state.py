@@ -19,7 +19,6 @@ from tools.kafka.run import run_tool
 from tools.kafka.workload import partitions_of
 
 SECONDS = 60.0
-SHARE_GROUPS = "org.apache.kafka.tools.consumer.group.ShareGroupCommand"
 
 Known = dict[str, Any]
 """A path such as `configs/topic/plain` to what is known there."""
@@ -115,7 +114,7 @@ def groups(admin: AdminClient, types: Mapping[str, str], bootstrap: str) -> Know
 def share_offsets(bootstrap: str, name: str) -> list[tuple[str, ...]]:
     """Topic, partition and start offset, which only Kafka's own tool asks for."""
     words = ("--bootstrap-server", bootstrap, "--describe", "--group", name, "--offsets")
-    rows = [line.split() for line in run_tool(SHARE_GROUPS, *words).splitlines()]
+    rows = [line.split() for line in run_tool("share-groups", *words).splitlines()]
     return sorted(tuple(row[1:4]) for row in rows if row and row[0] == name)
 
 
