@@ -1,0 +1,106 @@
+"""The runner of `make interop` on one client, so that it cannot rot, and what its judges refuse."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from tools.interop.brokers import Brokers
+from tools.interop.cell import NotHere, run_cell
+from tools.interop.clients import CLIENTS, unknown_features
+from tools.interop.features import FEATURES
+from tools.interop.matrix import run_row, terminal
+from tools.interop.page import between, matrix
+from tools.interop.results import FAILED, NOT_RUN, OK, Cell, Row, outcome
+from tools.interop.toolchains import SOURCES, NotAvailable
+
+SLICE = ("keys", "transactions", "group-consumer", "admin-offsets")
+
+
+def test_one_client_passes_a_slice_of_the_matrix(quick: str) -> None:
+    said: list[str] = []
+    features = [FEATURES[name] for name in SLICE]
+    row = run_row(CLIENTS["confluent-kafka"], features, Brokers(quick, None), said.append)
+    assert {name: cell.outcome for name, cell in row.cells.items()} == dict.fromkeys(SLICE, OK), said
+    assert not any(cell.refereed for cell in row.cells.values())
+
+
+def program(folder: Path, text: str) -> list[str]:
+    file = folder / "program.py"
+    file.write_text(f"import json, sys\n{text}\n")
+    return [sys.executable, str(file)]
+
+
+def test_a_client_that_reports_something_else_fails(quick: str, tmp_path: Path) -> None:
+    one = {"p": 0, "o": 0, "k": "key-0", "v": "value-1", "h": [], "t": 0}
+    words = program(tmp_path, f"print(json.dumps({{'records': [{one!r}]}}))")
+    problems, _ = run_cell(words, FEATURES["produce"], quick)
+    assert any("values" in problem for problem in problems)
+
+
+def test_a_client_that_claims_a_codec_it_does_not_use_fails(quick: str, tmp_path: Path) -> None:
+    """What it reports is right, but the log says otherwise."""
+    honest = str(SOURCES / "confluent-kafka" / "main.py")
+    claim = program(
+        tmp_path,
+        f"""
+import subprocess
+words = [sys.executable, {honest!r}, sys.argv[1], "produce", sys.argv[3]]
+print(subprocess.run(words, capture_output=True, text=True, check=True).stdout)
+""",
+    )
+    problems, _ = run_cell(claim, FEATURES["gzip"], quick)
+    assert len(problems) == 1 and problems[0].startswith("codecs in the log")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("sys.exit('no such luck')", "no such luck"),
+        ("print('hello')", "no report"),
+        ("print('{}')", "KeyError"),
+    ],
+)
+def test_a_program_that_ends_badly_is_a_failed_cell(
+    quick: str, tmp_path: Path, text: str, words: str
+) -> None:
+    problems, _ = run_cell(program(tmp_path, text), FEATURES["produce"], quick)
+    assert len(problems) == 1 and words in problems[0]
+
+
+def test_what_the_machine_lacks_is_not_run_and_never_passed(quick: str, tmp_path: Path) -> None:
+    words = program(tmp_path, "print('no zstd here', file=sys.stderr); sys.exit(3)")
+    with pytest.raises(NotHere, match="no zstd here"):
+        run_cell(words, FEATURES["produce"], quick)
+
+    def missing() -> list[str]:
+        raise NotAvailable("no `cobol` on the PATH")
+
+    client = CLIENTS["confluent-kafka"]._replace(command=missing)
+    row = run_row(client, [FEATURES["produce"]], Brokers(quick, None), lambda _: None)
+    assert row.cells == {"produce": Cell(NOT_RUN, reason="no `cobol` on the PATH")}
+    assert "not run" in terminal({"it": row})
+
+
+def test_the_referee_decides_whose_fault_it_is() -> None:
+    assert outcome([], []) == OK
+    assert outcome(["wrong"], []) == FAILED
+    assert outcome(["wrong"], ["wrong"]) == "both"
+    assert outcome([], ["wrong"]) == "only ottla"
+
+
+def test_every_client_has_a_program_and_every_gap_a_feature() -> None:
+    assert not unknown_features()
+    assert {folder.name for folder in SOURCES.iterdir() if folder.is_dir()} >= {"kafka-clients", "franz-go"}
+
+
+def test_the_page_is_rewritten_between_its_markers() -> None:
+    row = Row("1.0", "Python", "2026-01-01", {"produce": Cell(FAILED, ["it | broke"])})
+    table = matrix({"client": row})
+    assert "| client | produce | ✗ | it \\| broke |" in table
+    text = "head <!-- matrix: begin -->old<!-- matrix: end --> tail"
+    assert between(text, "matrix", table) == (
+        f"head <!-- matrix: begin -->\n\n{table}\n\n<!-- matrix: end --> tail"
+    )
