@@ -79,9 +79,12 @@ def receive_and_append(pipe: Pipe, path: str, request_size: int, _: int) -> None
     buffer = memoryview(bytearray(request_size))
     log = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_APPEND)
     while True:
-        got = connection.recv_into(buffer, request_size, socket.MSG_WAITALL)
-        if got < request_size:
-            return
+        have = 0
+        while have < request_size:
+            got = connection.recv_into(buffer[have:])
+            if not got:
+                return
+            have += got
         os.write(log, buffer)
         connection.sendall(ANSWER)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from bench.brokers import KAFKA_NAME, Setup
 from bench.report.plots import write_plots
 from bench.report.table import verdict
-from bench.report.words import floor_cell, is_better, measured, ratio, times_floor
+from bench.report.words import disturbance, floor_cell, is_better, measured, ratio, times_floor
 from bench.results import Results, Row
 
 BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
@@ -29,6 +29,9 @@ def write_page(results: Results, page: Path, images: Path) -> None:
 def lines(results: Results, plots: dict[str, Path]) -> Iterator[str]:
     yield f"Run of {results.when}, {results.rounds} rounds: {machine(results)}."
     yield ""
+    if (warning := disturbance(results)) is not None:
+        yield f"**{warning}**"
+        yield ""
     if results.has_kafka():
         yield verdict(results)
         yield ""

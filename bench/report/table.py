@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.brokers import KAFKA_NAME, Setup
-from bench.report.words import FSYNC, floor_cell, is_better, measured, number, ratio, times_floor
+from bench.report.words import FSYNC, disturbance, floor_cell, is_better, measured, number, ratio, times_floor
 from bench.results import Results
 
 COLOURS = {True: "[bold green]{} better[/]", False: "[red]{} worse[/]", None: "{}"}
@@ -43,6 +43,8 @@ def print_table(results: Results, console: Console) -> None:
         "x floor: broker CPU over what the kernel alone takes for the same bytes" + " (Ottla / Kafka)."
     )
     console.print(FSYNC)
+    if (warning := disturbance(results)) is not None:
+        console.print(f"[yellow]{warning}[/]", highlight=False)
     for note in results.notes:
         console.print(f"[yellow]{note}[/]", highlight=False)
     if with_kafka:

@@ -12,6 +12,17 @@ FSYNC = (
 COLUMNS = ("", "unit", "durability", "Ottla", KAFKA_NAME, "ratio", "x floor")
 
 
+def disturbance(results: Results) -> str | None:
+    """A machine that has other things to do is no place to measure."""
+    load, cores = (results.machine.get(name) for name in ("load at the start", "cores"))
+    if load is None or cores is None or float(load) < float(cores) / 2:
+        return None
+    return (
+        f"The machine was busy with other things (a load of {load} on {cores} cores at the start): times and "
+        "rates mean little here, and broker CPU is what to look at."
+    )
+
+
 def number(value: float) -> str:
     if abs(value) >= 1000:
         return f"{value:,.0f}"
@@ -38,12 +49,12 @@ def is_better(comparison: Comparison) -> bool | None:
 
 
 def times_floor(results: Results, row: Row, comparison: Comparison) -> str:
-    """How often the kernel's cost of the same bytes fits into Ottla's, and into Kafka's."""
+    """How often the kernel's cost of the same bytes, at its best, fits into Ottla's, and into Kafka's."""
     floor = results.floors().get(row.floor or "")
-    if floor is None or comparison.ottla is None or not floor.median:
+    if floor is None or comparison.ottla is None or not floor.low:
         return ""
-    theirs = f" / {comparison.kafka.median / floor.median:.1f}" if comparison.kafka is not None else ""
-    return f"{comparison.ottla.median / floor.median:.1f}{theirs}"
+    theirs = f" / {comparison.kafka.median / floor.low:.1f}" if comparison.kafka is not None else ""
+    return f"{comparison.ottla.median / floor.low:.1f}{theirs}"
 
 
 def floor_cell(row: Row) -> str:
