@@ -109,6 +109,18 @@ CLIENTS = {
             },
         ),
         Client(
+            "@confluentinc/kafka-javascript",
+            "JavaScript (librdkafka)",
+            "1.10.1",
+            # Where there is no finished binary to be had, it is built with the libraries that are installed.
+            lambda: node_program("confluent-kafka-javascript", {"CKJS_LINKING": "dynamic"}),
+            {
+                "group-share": NO_SHARE_GROUPS,
+                "admin-configs": "no administration of configurations",
+                "admin-partitions": "cannot add partitions by this API",
+            },
+        ),
+        Client(
             "@platformatic/kafka",
             "JavaScript",
             "1.35.0",

@@ -97,10 +97,11 @@ def python_program(client: str, *packages: str) -> list[str]:
     return [tool("env"), f"PYTHONPATH={folder / 'packages'}", *program]
 
 
-def node_program(client: str) -> list[str]:
+def node_program(client: str, environment: Mapping[str, str] | None = None) -> list[str]:
     node, npm, folder = tool("node"), tool("npm"), HOME / client
     if copy_sources(client, folder):
-        run([npm, "install", "--no-audit", "--no-fund", "--no-package-lock", "--loglevel=error"], folder)
+        flags = ["--no-audit", "--no-fund", "--no-package-lock", "--loglevel=error"]
+        run([npm, "install", *flags], folder, environment)
         built(folder)
     return [node, str(folder / "main.mjs")]
 

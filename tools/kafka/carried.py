@@ -64,6 +64,8 @@ class Carried:
                 "auto.offset.reset": "earliest",
                 "enable.auto.commit": False,
                 "isolation.level": "read_committed",
+                # The members rest while files are compared, which on a busy machine takes minutes.
+                "max.poll.interval.ms": 3_600_000,
                 **SETTINGS,
             }
         )
@@ -105,7 +107,8 @@ class Carried:
         """The member, which joined on an earlier broker, reads on from where it was."""
         consumer, found = self.members[protocol], set[str]()
         wanted = {value for value in self.sent if value not in self.received}
-        deadline = time.monotonic() + SECONDS
+        # Long enough for a session to expire and the group to come together again.
+        deadline = time.monotonic() + 2 * SECONDS
         while not wanted <= found and time.monotonic() < deadline:
             for message in consumer.consume(1000, timeout=0.2):
                 if message.error() is None:
