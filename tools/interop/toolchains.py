@@ -67,8 +67,8 @@ def copy_sources(client: str, folder: Path) -> bool:
     """Brings the sources into the build folder; false if it was built from just these before."""
     source = SOURCES / client
     digest = hashlib.sha256()
-    for file in sorted(source.iterdir()):
-        digest.update(file.name.encode() + file.read_bytes())
+    for file in sorted(file for file in source.rglob("*") if file.is_file()):
+        digest.update(str(file.relative_to(source)).encode() + file.read_bytes())
     stamp = folder / ".built"
     if stamp.exists() and stamp.read_text() == digest.hexdigest():
         return False
