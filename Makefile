@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check format demo schemas proto codec bench kafka crash kafka-check referee interop clean
+.PHONY: help run test check format demo schemas proto codec bench kafka crash kafka-check referee interop connector bench-spark clean
 
 help: ## list the tasks
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sort | sed -E 's/:.*## /\t/' | expand -t 18
@@ -73,6 +73,12 @@ referee: $(READY) ## run the interop tests against Apache Kafka, to prove what t
 
 interop: $(READY) ## every client x every feature, on Ottla and Apache Kafka; INTEROP="--client kafka-python" for one
 	$(BIN)/python -m tools.interop $(INTEROP)
+
+connector: $(READY) ## the same Spark jobs by its Kafka connector and by ottla, on Ottla and Apache Kafka; CONNECTOR="--only WORD"
+	$(BIN)/python -m tools.spark_connector compare $(CONNECTOR)
+
+bench-spark: $(READY) ## measure ottla beside Spark's Kafka connector and Parquet; BENCH="--only WORD | --rows N | --help"
+	$(BIN)/python -m bench.spark $(BENCH)
 
 clean: ## remove the environment and everything built
 	rm -rf $(VENV) build dist src/*.egg-info src/ottla/protocol/_*.c src/ottla/protocol/*.so

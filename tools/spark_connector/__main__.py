@@ -35,7 +35,7 @@ def compare_all(options: argparse.Namespace) -> int:
     from ottla.spark.session import session
     from tools.spark_connector.compare import KAFKA, OTTLA, SETTINGS, all_jobs, compare, report
 
-    console = Console()
+    console = Console(width=max(130, Console().width))
     jobs = all_jobs(options.count, options.only)
     if options.list:
         for job in jobs:

@@ -99,10 +99,11 @@ def compare(
     results = [Result(job) for job in jobs]
     for name in brokers:
         with ExitStack() as stack:
-            node = stack.enter_context(BrokerProcess() if name == OTTLA else KafkaNode())
+            server: BrokerProcess | KafkaNode = BrokerProcess() if name == OTTLA else KafkaNode()
+            stack.enter_context(server)
             directory = Path(tempfile.mkdtemp(prefix="ottla-connector-"))
             stack.callback(shutil.rmtree, directory, ignore_errors=True)
-            broker = Broker(name, node.bootstrap)
+            broker = Broker(name, server.bootstrap)
             fill(broker, count)
             places = {each: Place(spark, broker, each, directory / each) for each in (CONNECTOR, OURS)}
             for result in results:

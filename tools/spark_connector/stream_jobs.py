@@ -6,6 +6,8 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
+from pyspark.sql.functions import spark_partition_id
+
 from tools.spark_connector.jobs import Job
 from tools.spark_connector.place import Facts, Place, flat, refused
 from tools.spark_connector.read_jobs import offsets, time_of
@@ -21,11 +23,18 @@ def stream_jobs(count: int) -> Iterator[Job]:
         "maxOffsetsPerTrigger", subscribe="events,others", **EARLIEST, maxOffsetsPerTrigger=count // 2
     )
     yield streaming("minOffsetsPerTrigger", subscribe="events", **EARLIEST, minOffsetsPerTrigger=count * 9)
-    yield streaming("minPartitions", subscribe="events", **EARLIEST, minPartitions=5)
+    yield Job(STREAMS, "minPartitions", lambda place: divided(place, minPartitions=5))
+    yield Job(STREAMS, "maxRecordsPerPartition", lambda place: divided(place, maxRecordsPerPartition=some))
     yield streaming("includeHeaders", subscribe="events", **EARLIEST, includeHeaders="true")
     yield streaming("subscribePattern", subscribePattern="oth.*", **EARLIEST)
     yield streaming("assign", assign='{"events": [1]}', **EARLIEST)
-    yield streaming("startingOffsets", subscribe="events", startingOffsets=offsets(p0=some, p1=-2, p2=-1))
+    yield streaming("startingOffsets", subscribe="events", startingOffsets=offsets(p0=some, p1=-2, p2=count))
+    # The rows only: ottla puts where it starts into the checkpoint by an empty first batch.
+    yield Job(
+        STREAMS,
+        "startingOffsets, one partition at latest",
+        lambda place: at_latest(place, offsets(p0=some, p1=-2, p2=-1)),
+    )
     yield streaming("startingTimestamp", subscribe="events", startingTimestamp=time_of(some))
     yield streaming(
         "startingOffsetsByTimestamp",
@@ -60,6 +69,17 @@ def streaming(name: str, **options: object) -> Job:
     return Job(STREAMS, name, run)
 
 
+def divided(place: Place, **options: object) -> Facts:
+    """Which offsets each task reads, besides the rows."""
+    frame = place.stream(subscribe="events", **EARLIEST, **options)
+    found = flat(place.batches(frame.withColumn("task", spark_partition_id()), place.checkpoint()))
+    offsets_of: dict[tuple[int, int], list[int]] = {}
+    for *_, partition, offset, _, _, task in found:
+        offsets_of.setdefault((partition, task), []).append(offset)
+    pieces = sorted((partition, min(seen), max(seen)) for (partition, _), seen in offsets_of.items())
+    return {"rows": [row[:-1] for row in found], "tasks": pieces}
+
+
 def kept_offsets(checkpoint: Path) -> list[object]:
     """The end of each batch as Spark has it in its files."""
     files = sorted((checkpoint / "offsets").glob("[0-9]*"), key=lambda file: int(file.name))
@@ -74,6 +94,11 @@ def restarted(place: Place, count: int) -> Facts:
     place.broker.send(topic, range(count, count + count // 2), partitions=2)
     second = place.batches(place.stream(**options), checkpoint)
     return {"batches": [first, second], "rows": flat(first + second)}
+
+
+def at_latest(place: Place, starting: str) -> Facts:
+    frame = place.stream(subscribe="events", startingOffsets=starting)
+    return {"rows": flat(place.batches(frame, place.checkpoint()))}
 
 
 def from_latest(place: Place, count: int) -> Facts:
