@@ -39,7 +39,7 @@ class Job:
         given = {"kafka.bootstrap.servers": broker.bootstrap, **{k: str(v) for k, v in options.items()}}
         if topic is not None:
             given["topic"] = topic
-        schema = StructType.fromDDL("topic string, key binary, value binary, partition int")
+        schema = StructType().add("topic", "string").add("value", "binary")
         self.writer: OttlaWriter = pickle.loads(pickle.dumps(batch_writer(given, schema, False)))
         self.messages: list[Any] = []
 
@@ -274,6 +274,7 @@ def test_a_topic_that_does_not_exist_is_an_error_where_topics_are_not_made_on_de
     ("schema", "words"),
     [
         ("key string", "Required attribute 'value' not found"),
+        ("value string, key string, key binary", "several columns 'key'"),
         ("value int", r"value attribute unsupported type int. value must be a\(n\) string or binary"),
         ("key long, value string", r"key attribute unsupported type bigint. key must be a\(n\) string or"),
         ("value string, partition long", r"unsupported type bigint. partition must be a\(n\) int"),
@@ -283,6 +284,7 @@ def test_a_topic_that_does_not_exist_is_an_error_where_topics_are_not_made_on_de
         ),
     ],
 )
+@pytest.mark.usefixtures("spark")  # only a session can read DDL
 def test_columns_of_other_types_are_refused_in_the_words_of_the_connector(
     broker: Broker, schema: str, words: str
 ) -> None:
@@ -291,6 +293,7 @@ def test_columns_of_other_types_are_refused_in_the_words_of_the_connector(
         batch_writer(options, StructType.fromDDL(schema), False)
 
 
+@pytest.mark.usefixtures("spark")
 def test_there_has_to_be_a_topic(broker: Broker) -> None:
     options = {"kafka.bootstrap.servers": broker.bootstrap}
     with pytest.raises(ValueError, match="topic option required when no 'topic' attribute is present"):

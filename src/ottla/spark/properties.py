@@ -30,21 +30,23 @@ def split(options: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
     return own, kafka
 
 
-def refuse_unknown(given: Iterable[str], known: Collection[str], *, prefix: str = "") -> None:
+def refuse_unknown(
+    given: Iterable[str], known: Collection[str], *, prefix: str = "", client: str = "consumer"
+) -> None:
     """Raise for the first name that is not known, with the closest one that is."""
     lower = {name.lower(): name for name in known}
     for name in sorted(given):
         if name not in lower:
             close = difflib.get_close_matches(name, lower, n=1)
-            advice = f"did you mean '{prefix}{lower[close[0]]}'?" if close else _advice(name, lower)
+            advice = f"did you mean '{prefix}{lower[close[0]]}'?" if close else _advice(name, lower, client)
             raise BadOption(f"unknown option '{prefix}{name}': {advice}")
 
 
-def _advice(name: str, lower: Mapping[str, str]) -> str:
+def _advice(name: str, lower: Mapping[str, str], client: str) -> str:
     if not name:
         return "it has no name"
     if len(lower) > 40:  # Kafka's own properties: too many to list
-        return "Kafka's consumer has no such property"
+        return f"Kafka's {client} has no such property"
     return (
         f"the options are {', '.join(sorted(lower.values()))} and Kafka properties with the prefix 'kafka.'"
     )

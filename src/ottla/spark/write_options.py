@@ -135,7 +135,7 @@ def _check_kafka(kafka: Mapping[str, str]) -> None:
         if name in kafka:
             raise BadOption(f"option 'kafka.{name}' is not supported: {reason}")
     plain = [name for name in kafka if not is_security_property(name)]
-    refuse_unknown(plain, PRODUCER_PROPERTIES.split(), prefix="kafka.")
+    refuse_unknown(plain, PRODUCER_PROPERTIES.split(), prefix="kafka.", client="producer")
 
 
 def _semantic(own: Mapping[str, str]) -> str:

@@ -29,6 +29,9 @@ class BadSchema(ValueError):
 def check_schema(schema: StructType, topic: str | None, *, include_timestamp: bool = False) -> None:
     """Raises `BadSchema` unless rows of this schema can be written."""
     types = {each.name: each.dataType for each in schema.fields}
+    for name in DESIRED:
+        if schema.names.count(name) > 1:
+            raise BadSchema(f"there are several columns '{name}': which one is to be written?")
     if topic is None and "topic" not in types:
         raise BadSchema(
             "topic option required when no 'topic' attribute is present. "

@@ -76,7 +76,7 @@ def test_what_would_not_be_done_is_refused(name: str) -> None:
         ("subscribe", "a", "'subscribe' is for reading"),
         ("startingOffsets", "earliest", "'startingOffsets' is for reading"),
         ("kafka.ack", "all", "did you mean 'kafka.acks'"),
-        ("kafka.group.id", "g", "unknown option 'kafka.group.id'"),
+        ("kafka.zzz", "g", "unknown option 'kafka.zzz': Kafka's producer has no such property"),
         ("semantic", "twice", "exactly_once .* or at_least_once, not 'twice'"),
         ("kafka.acks", "1", "a transaction needs all"),
         ("kafka.acks", "2", "all, 1 or 0, not '2'"),
