@@ -196,7 +196,7 @@ def saw_static(stage: Stage, report: Report) -> list[str]:
 def saw_topics(stage: Stage, report: Report) -> list[str]:
     problems = expect("partitions", report["partitions"], 3)
     problems += expect("listed", report["listed"], True)
-    if "topic configuration at creation" not in report.get("without", ()):
+    if "describing configurations" not in report.get("without", ()):
         problems += expect("retention.ms", report["retention"], "100000")
     return problems + expect("listed when deleted", report["gone"], True)
 

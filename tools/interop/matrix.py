@@ -55,7 +55,7 @@ def run_row(client: Client, features: Iterable[Feature], brokers: Brokers, say: 
             except NotHere as error:
                 cell = Cell(NOT_RUN, reason=str(error))
         row.cells[feature.name] = cell
-        say(f"{client.name:22} {feature.name:18} {SIGNS[cell.outcome]}{told(cell)}")
+        say(f"{client.name:30} {feature.name:18} {SIGNS[cell.outcome]}{told(cell)}")
     return row
 
 
