@@ -37,7 +37,7 @@ def decode(
 
     frame = spark.createDataFrame([(record,) for record in records], "value binary")
     decoded = decoder.decoded(F.col("value"), Subject("orders", "value", url))
-    rows = frame.select(decoded.column.alias("decoded"))
+    rows = decoded.add_to(frame, "decoded").select("decoded")
     kind: Any = rows.schema["decoded"].dataType
     values = [(each.decoded.value, each.decoded.error) for each in rows.collect()]
     plain = [(v.asDict(recursive=True) if hasattr(v, "asDict") else v, error) for v, error in values]

@@ -70,17 +70,11 @@ def test_good_records_go_to_the_sink_and_bad_ones_to_the_dead_letter_topic_each_
     assert sums == {"orders": ("done", 3, 1), "orders-dead-letter": ("done", 3, 1)}
     assert all(batch.lag == {orders: 0} for batch in told.batches if batch.flow == "orders")
 
-    # A second run goes on where the first one ended.
-    broker.send(orders, [b'{"id": 2, "name": "a"}', b"{"])
-    pipeline.run()
-    assert [row["id"] for row in pipeline.rows("out")] == [1, 2]
-    assert [letter["value"] for letter in records(dead)] == [b"nope", b"{"]
-
     broker.send(orders, [b'{"id": 3, "name": "b"}'] * 2)
     status = {each.flow: each for each in status_of(pipeline.project).flows}
-    assert status["orders"].offsets == {orders: {0: 5}}
+    assert status["orders"].offsets == {orders: {0: 3}}
     assert status["orders"].lag == {orders: 2}
-    assert status["orders-dead-letter"].batch == 1
+    assert status["orders-dead-letter"].batch == 0
     assert status["orders"].unfinished is None
 
     # Starting over removes what there is and reads everything again.
@@ -91,7 +85,7 @@ def test_good_records_go_to_the_sink_and_bad_ones_to_the_dead_letter_topic_each_
         "the checkpoint",
         "the checkpoint",
     ]
-    assert [row["id"] for row in pipeline.rows("out")] == [1, 2, 3, 3]
+    assert [row["id"] for row in pipeline.rows("out")] == [1, 3, 3]
 
 
 def test_without_a_dead_letter_topic_a_bad_record_fails_the_flow_by_name_batch_and_offset(

@@ -6,13 +6,14 @@ there is none, and the error, null if there is none. What becomes of the bad one
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from ottla.pipelines.errors import PipelineError
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column
+    from pyspark.sql import Column, DataFrame
 
 Part = Literal["key", "value"]
 
@@ -40,13 +41,35 @@ class Subject:
 
 @dataclass(frozen=True)
 class Decoded:
-    """A column that holds a struct of `value` and `error`.
+    """What becomes of a payload, in two steps, so that the costly one is done once.
 
+    column: the costly one, from the record's columns. judged: from its result to a struct of `value` and
+    `error`.
     is_struct: whether the value has fields, which become columns, or is a single column itself.
     """
 
     column: Column
     is_struct: bool
+    judged: Callable[[Column], Column] = lambda column: column
+
+    def add_to(self, rows: DataFrame, name: str) -> DataFrame:
+        """The rows with a column of this name, a struct of `value` and `error`."""
+        from pyspark.sql import functions as F
+
+        step = f"{name}_step"
+        costly = rows.withColumn(step, once(self.column))
+        return costly.withColumn(name, self.judged(F.col(step))).drop(step)
+
+
+def once(column: Column) -> Column:
+    """The same column, but computed in one place.
+
+    Spark copies an expression into every filter and column that looks at its result, where it is computed
+    again for each, unless the expression depends on where it runs. The condition is always true.
+    """
+    from pyspark.sql import functions as F
+
+    return F.when(F.spark_partition_id() >= 0, column)
 
 
 class Decoder(Protocol):

@@ -38,11 +38,14 @@ class JsonSchemaDecoder:
         schema = self.schema or self._columns(url, subject.name(self.subject))
         body = F.substring(payload, HEADER_BYTES + 1, 2**31 - 1)
         parsed = F.from_json(body.cast("string"), with_corrupt_record(schema), corrupt_kept({}))
-        read = checked(parsed, schema, body, "JSON")
-        header = self._header_error(payload, url)
-        error = F.coalesce(header, read["error"])
-        value = F.when(error.isNull(), read["value"])
-        return Decoded(F.struct(value.alias("value"), error.alias("error")), is_struct=True)
+        both = F.struct(parsed.alias("parsed"), self._header_error(payload, url).alias("header"))
+
+        def judged(column: Column) -> Column:
+            read = checked(column["parsed"], schema, body, "JSON")
+            error = F.coalesce(column["header"], read["error"])
+            return F.struct(F.when(error.isNull(), read["value"]).alias("value"), error.alias("error"))
+
+        return Decoded(both, True, judged)
 
     def _columns(self, url: str, name: str) -> StructType:
         from ottla.pipelines.json_schema_types import spark_type

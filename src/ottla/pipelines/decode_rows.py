@@ -45,11 +45,9 @@ def decoded_column(payload: Column, rows: RowDecoder, wire_type: pa.DataType) ->
     def decode(payloads: pa.Array) -> pa.Array:
         return decode_array(payloads, rows, wire_type, arrow_type)
 
-    # Deterministic or not is not the point: only so does Spark leave it in one place. It would otherwise be
-    # copied into every filter and every column that looks at its result, and run once for each.
     # The kind of function is taken from the hints above, which pyspark's own types do not know of.
     arrow_udf: Any = functions.arrow_udf
-    column: Column = arrow_udf(decode, result).asNondeterministic()(payload)
+    column: Column = arrow_udf(decode, result)(payload)
     return column
 
 

@@ -43,7 +43,7 @@ class JsonDecoder:
 
         text = payload.cast("string")
         parsed = F.from_json(text, with_corrupt_record(self.schema), corrupt_kept(self.options))
-        return Decoded(checked(parsed, self.schema, payload, "JSON"), is_struct=True)
+        return Decoded(parsed, True, lambda column: checked(column, self.schema, payload, "JSON"))
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,9 @@ class CsvDecoder:
         fields = with_corrupt_record(self.schema).fields
         schema = ", ".join(f"`{each.name}` {each.dataType.simpleString()}" for each in fields)
         parsed = F.from_csv(payload.cast("string"), schema, corrupt_kept(self.options))
-        return Decoded(checked(parsed, self.schema, payload, "CSV", empty_is_bad=True), is_struct=True)
+        return Decoded(
+            parsed, True, lambda column: checked(column, self.schema, payload, "CSV", empty_is_bad=True)
+        )
 
 
 def struct_type(schema: str | StructType) -> StructType:

@@ -153,7 +153,7 @@ class Source:
                 subject = Subject(self.topics[0], part, self.surroundings.registry)
                 decoded = decoder.decoded(F.col(part), subject)
                 self._has_fields[part] = decoded.is_struct
-                rows = rows.withColumn(column, decoded.column)
+                rows = decoded.add_to(rows, column)
                 error = F.col(f"{column}.error")
                 errors.append(F.when(error.isNotNull(), F.concat(F.lit(f"the {part} "), error)))
         return rows.withColumn(_ERROR, F.coalesce(*errors))
