@@ -107,8 +107,11 @@ def run(
             from ottla.pipelines.reports import report_for
             from ottla.pipelines.run import Wishes
             from ottla.pipelines.run import run as run_flows
+            from ottla.pipelines.topics import seed
 
             report = report_for(as_json=as_json, on_terminal=for_people())
+            for line in seed(project):
+                report.note(line)
             wishes = Wishes(available_now, full_refresh, lambda question: confirm(question, yes))
             spark = open_session(project, verbose=verbose)
             try:

@@ -208,8 +208,9 @@ def _table(left: Sequence[str], right: Sequence[str]) -> Table:
     from rich.table import Table
 
     table = Table(box=SIMPLE, header_style="bold cyan", pad_edge=False)
-    for heading in left:
-        table.add_column(heading, overflow="fold")
+    for number, heading in enumerate(left):
+        # On a narrow terminal the name in front stays whole, and the rest is folded.
+        table.add_column(heading, overflow="fold", no_wrap=number == 0)
     for heading in right:
         table.add_column(heading, justify="right")
     return table

@@ -24,7 +24,6 @@ from ottla.pipelines.project import Project
 from ottla.pipelines.queries import Query, build, start
 from ottla.pipelines.refresh import removals
 from ottla.pipelines.reports import Report
-from ottla.pipelines.topics import seed
 from ottla.pipelines.watch import Stopping, Watched, signals, watch
 
 if TYPE_CHECKING:
@@ -61,8 +60,6 @@ def run(project: Project, spark: SparkSession, report: Report, wishes: Wishes) -
 
     stopping = Stopping()
     with _inside(project.root), signals(stopping):
-        for line in seed(project):
-            report.note(line)
         flows = _flows(project)
         if not flows:
             _run_plain(project, spark, report, stopping, wishes)
