@@ -23,7 +23,7 @@ from tools.kafka.distribution import VERSION
 from tools.kafka.node import KafkaNode
 from tools.spark_connector.checkpoint_jobs import checkpoint_jobs
 from tools.spark_connector.jobs import Job
-from tools.spark_connector.place import CONNECTOR, OURS, Facts, Place
+from tools.spark_connector.place import CONNECTOR, OURS, SHOWN, Facts, Place, first_line
 from tools.spark_connector.read_jobs import read_jobs
 from tools.spark_connector.stream_jobs import stream_jobs
 from tools.spark_connector.topics import Broker, fill
@@ -71,7 +71,7 @@ def difference(wanted: Facts, found: Facts) -> str | None:
         both = [("the measure", wanted), ("this", found)]
         return "; ".join(f"{who} failed: {facts['failed']}" for who, facts in both if "failed" in facts)
     for name in {**wanted, **found}:
-        if wanted.get(name) != found.get(name):
+        if name != SHOWN and wanted.get(name) != found.get(name):
             return f"{name}: {first_difference(wanted.get(name), found.get(name))}"
     return None
 
@@ -90,7 +90,11 @@ def first_difference(wanted: Any, found: Any) -> str:
 def all_jobs(count: int, words: Sequence[str]) -> list[Job]:
     jobs = [*read_jobs(count), *stream_jobs(count), *checkpoint_jobs(count), *write_jobs(count)]
     wanted = [word.lower() for word in words]
-    return [job for job in jobs if not wanted or any(word in f"{job.family}: {job.name}" for word in wanted)]
+    return [
+        job
+        for job in jobs
+        if not wanted or any(word in f"{job.family}: {job.name}".lower() for word in wanted)
+    ]
 
 
 def compare(
@@ -111,7 +115,8 @@ def compare(
                     began = time.monotonic()
                     result.facts[name, format] = carried_out(result.job, place)
                     seconds = time.monotonic() - began
-                    told = result.facts[name, format].get("failed", "done")
+                    facts = result.facts[name, format]
+                    told = facts.get("failed") or facts.get(SHOWN) or "done"
                     console.print(
                         f"{name}, {format}: {result.job.family}: {result.job.name}: {told}, {seconds:.1f} s",
                         highlight=False,
@@ -125,8 +130,7 @@ def carried_out(job: Job, place: Place) -> Facts:
     try:
         return job.run(place)
     except Exception as error:
-        text = str(error).strip()
-        return {"failed": f"{type(error).__name__}: {text.splitlines()[0] if text else ''}"[:400]}
+        return {"failed": first_line(error)}
 
 
 def report(results: Sequence[Result], version: str, spark: str, console: Console) -> int:

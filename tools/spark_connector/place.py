@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +17,8 @@ from tools.spark_connector.topics import Broker
 
 CONNECTOR, OURS = "kafka", "ottla"
 STREAM_SECONDS = 300
+INNER = re.compile(r"(\w+\.)+\w+: |Caused by: ")
+SHOWN = "(said)"
 INTERRUPTION = "broken off, as if the machine had gone"
 
 Row = tuple[Any, ...]
@@ -118,12 +121,19 @@ def table(frame: DataFrame) -> Facts:
 
 
 def refused(act: Callable[[], object]) -> Facts:
-    """That it was refused; in which words is another matter."""
+    """That it was refused. In which words may differ, so they are only shown."""
     try:
         act()
-    except Exception:
-        return {"refused": True}
+    except Exception as error:
+        return {"refused": True, SHOWN: first_line(error)}
     return {"refused": False}
+
+
+def first_line(error: Exception) -> str:
+    """What an error says, or the Python error inside what Spark made of it."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    inner = [line for line in lines if INNER.match(line) and "PySparkRuntimeError" not in line]
+    return f"{type(error).__name__}: {(inner or lines or [''])[-1 if inner else 0]}"[:400]
 
 
 def _without_name(row: Row, at: int) -> Row:
