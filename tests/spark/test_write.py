@@ -87,7 +87,7 @@ def test_keys_and_values_may_be_binary_and_a_topic_may_be_a_column(
         SELECT * FROM VALUES ('{first}', X'00FF', X'01'), ('{second}', NULL, X'02'), ('{first}', X'', X'03')
         AS data(topic, key, value)
     """)
-    save(frame, broker, None)
+    save(frame.coalesce(1), broker, None)  # one task, since the order of several is nobody's
     assert [(each.key(), each.value()) for each in records(broker.bootstrap, first)] == [
         (b"\x00\xff", b"\x01"),
         (b"", b"\x03"),

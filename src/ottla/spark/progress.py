@@ -19,7 +19,7 @@ from ottla.protocol.errors import (
     UnstableOffsetCommit,
 )
 from ottla.spark.exactly_once import Marker, Open, Progress, group_of, slot_of, transactional_id
-from ottla.spark.sink import abort_open, lost
+from ottla.spark.sink import abort_open, lost, wait_until_visible
 
 SETTLE_SECONDS: Final = 3.0
 """How long a position may stay between two states before its transaction is taken for abandoned. A
@@ -131,10 +131,11 @@ def commit_in_order(
             _producer(cluster, handle).commit_offsets(group_of(query_id, shelf), position)
         except GONE:
             raise lost(handle, timeout_ms) from None
-    for _, transaction in ends:
-        handle = handle_of(query_id, transaction)
+    handles = [handle_of(query_id, transaction) for _, transaction in ends]
+    for handle in handles:
         if not commit(cluster, handle):
             raise lost(handle, timeout_ms)
+    wait_until_visible(cluster, handles)
 
 
 def _producer(cluster: BlockingCluster, handle: TransactionHandle) -> TransactionalProducer:

@@ -3,6 +3,7 @@ after."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -28,10 +29,22 @@ if TYPE_CHECKING:
     from ottla.spark.routing import Router
 
 ONGOING: Final = "Ongoing"
+COMMITTING: Final = "PrepareCommit"
+VISIBLE_SECONDS: Final = 10.0
+FIRST_PAUSE: Final = 0.001
+LONGEST_PAUSE: Final = 0.1
 
 
 class TransactionLost(Exception):
     """A transaction that was to be committed is no longer open."""
+
+
+class Described(NamedTuple):
+    """What a coordinator knows of a transactional id."""
+
+    state: str
+    producer_id: int
+    producer_epoch: int
 
 
 class Written(NamedTuple):
@@ -91,18 +104,34 @@ def abort_quietly(cluster: BlockingCluster, handle: TransactionHandle) -> bool:
 def require_open(cluster: BlockingCluster, handles: Iterable[TransactionHandle], timeout_ms: int) -> None:
     """Raises `TransactionLost` unless all of these transactions can be committed."""
     for handle in handles:
-        request = DescribeTransactionsRequest(transactional_ids=[handle.transactional_id])
-
-        def once(
-            request: DescribeTransactionsRequest = request, handle: TransactionHandle = handle
-        ) -> tuple[str, int, int]:
-            connection = cluster.coordinator(handle.transactional_id, TRANSACTION)
-            (found,) = connection.ask(request, DescribeTransactionsResponse).transaction_states
-            check(found.error_code, f"transactional id {handle.transactional_id}")
-            return found.transaction_state, found.producer_id, found.producer_epoch
-
-        if cluster.persist(once) != (ONGOING, handle.producer_id, handle.producer_epoch):
+        if _describe(cluster, handle) != (ONGOING, handle.producer_id, handle.producer_epoch):
             raise lost(handle, timeout_ms)
+
+
+def wait_until_visible(cluster: BlockingCluster, handles: Iterable[TransactionHandle]) -> None:
+    """A broker answers that a transaction is committed once that cannot change any more, and only then tells
+    the partitions. Who reads after us should find what we wrote, so the little while until then is ours. It
+    is a courtesy: what takes too long, or cannot be asked, is committed all the same."""
+    deadline, pause = time.monotonic() + VISIBLE_SECONDS, FIRST_PAUSE
+    try:
+        for handle in handles:
+            while _describe(cluster, handle).state == COMMITTING and time.monotonic() < deadline:
+                time.sleep(pause)
+                pause = min(2 * pause, LONGEST_PAUSE)
+    except (KafkaError, ClientError):
+        return
+
+
+def _describe(cluster: BlockingCluster, handle: TransactionHandle) -> Described:
+    request = DescribeTransactionsRequest(transactional_ids=[handle.transactional_id])
+
+    def once() -> Described:
+        connection = cluster.coordinator(handle.transactional_id, TRANSACTION)
+        (found,) = connection.ask(request, DescribeTransactionsResponse).transaction_states
+        check(found.error_code, f"transactional id {handle.transactional_id}")
+        return Described(found.transaction_state, found.producer_id, found.producer_epoch)
+
+    return cluster.persist(once)
 
 
 def lost(handle: TransactionHandle, timeout_ms: int) -> TransactionLost:

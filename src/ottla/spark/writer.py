@@ -93,6 +93,7 @@ class OttlaWriter(DataSourceArrowWriter):
                 raise PartlyCommitted(
                     f"{ended} of {len(handles)} transactions are committed, then: {error}"
                 ) from None
+        sink.wait_until_visible(cluster, handles)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         if not self.options.exactly_once:
