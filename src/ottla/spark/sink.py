@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 ONGOING: Final = "Ongoing"
 COMMITTING: Final = "PrepareCommit"
 VISIBLE_SECONDS: Final = 10.0
+STRAGGLER_SECONDS: Final = 3.0
 FIRST_PAUSE: Final = 0.001
 LONGEST_PAUSE: Final = 0.1
 
@@ -141,6 +142,15 @@ def lost(handle: TransactionHandle, timeout_ms: int) -> TransactionLost:
         "transaction.max.timeout.ms), or another attempt of the task has taken its place. "
         "Nothing of it was committed"
     )
+
+
+def abort_stragglers(cluster: BlockingCluster, prefix: str, timeout_ms: int) -> None:
+    """As `abort_open`, for a job that has just failed: Spark tells its other tasks to stop, does not wait for
+    that, and lets a Python process go on for two seconds more (spark.python.task.killTimeout). One that opens
+    a transaction in that time would hold up every reader of committed records until it times out."""
+    deadline = time.monotonic() + STRAGGLER_SECONDS
+    while abort_open(cluster, prefix, timeout_ms) and time.monotonic() < deadline:
+        time.sleep(STRAGGLER_SECONDS / 10)
 
 
 def abort_open(cluster: BlockingCluster, prefix: str, timeout_ms: int, *, but: Collection[str] = ()) -> bool:

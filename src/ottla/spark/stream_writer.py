@@ -145,7 +145,7 @@ class OttlaStreamWriter(DataSourceStreamArrowWriter):
                 # stay open for that.
                 return
         if None in messages and not _may_be_decided(cluster, query_id, batchId):
-            sink.abort_open(cluster, f"ottla-{query_id}-", self.options.transaction_timeout_ms)
+            sink.abort_stragglers(cluster, f"ottla-{query_id}-", self.options.transaction_timeout_ms)
 
 
 def _recorded(task: int, query_id: str, batches: Iterator[pa.RecordBatch]) -> ShareDone:

@@ -102,7 +102,7 @@ class OttlaWriter(DataSourceArrowWriter):
         for handle in _handles(messages):
             sink.abort_quietly(cluster, handle)
         if None in messages:
-            sink.abort_open(cluster, f"ottla-{self.job_id}-", self.options.transaction_timeout_ms)
+            sink.abort_stragglers(cluster, f"ottla-{self.job_id}-", self.options.transaction_timeout_ms)
 
 
 def _handles(messages: Sequence[WriterCommitMessage | None]) -> list[TransactionHandle]:
