@@ -19,7 +19,9 @@ from tools.interop.features import FEATURES
 from tools.interop.matrix import run_row, terminal
 from tools.interop.page import write_page
 from tools.interop.toolchains import HOME
-from tools.kafka.distribution import KafkaUnavailable, write_whole
+from tools.kafka.distribution import KafkaUnavailable, jars, java, write_whole
+from tools.kafka.java_tools import run_java_tools
+from tools.kafka.node import KafkaNode
 
 PARTS = ("matrix", "tools", "directory", "suites")
 DIRECTORY = HOME / "directory.json"
@@ -90,24 +92,37 @@ def in_order(known: kept.Results) -> kept.Results:
 
 
 def tools(options: argparse.Namespace) -> bool:
+    """Kafka's tools against Ottla; and against Apache Kafka, to prove what they are expected to print."""
     from tools.kafka.check import java_tools, report
 
-    try:
-        return report("Kafka's own tools work against Ottla", java_tools)
-    except KafkaUnavailable as error:
-        say(f"Kafka's own tools: not run: {error}")
+    def referee() -> list[str]:
+        with KafkaNode() as kafka:
+            return run_java_tools(kafka.bootstrap)
+
+    if not available("Kafka's own tools"):
         return False
+    failed = report("Kafka's own tools work against Ottla", java_tools)
+    if not options.no_referee:
+        report("Kafka's own tools work against Apache Kafka", referee)
+    return failed
+
+
+def available(title: str) -> bool:
+    try:
+        jars(), java()
+    except KafkaUnavailable as error:
+        say(f"{title}: not run: {error}")
+        return False
+    return True
 
 
 def directory(options: argparse.Namespace) -> bool:
     from tools.kafka.exchange import every_exchange
 
-    steps: list[tuple[str, list[str]]] = []
-    try:
-        every_exchange(lambda title, problems: steps.append((title, problems)))
-    except KafkaUnavailable as error:
-        say(f"one data directory, two brokers: not run: {error}")
+    if not available("one data directory, two brokers"):
         return False
+    steps: list[tuple[str, list[str]]] = []
+    every_exchange(lambda title, problems: steps.append((title, problems)))
     write_whole(DIRECTORY, json.dumps(steps, indent=1) + "\n")
     return any(problems for _, problems in steps)
 

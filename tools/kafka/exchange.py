@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from confluent_kafka import KafkaException
 from confluent_kafka.admin import (
     AdminClient,
     AlterConfigOpType,
@@ -22,6 +23,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
+from kafka.errors import KafkaError
 from tools.broker_process import BrokerProcess, free_port
 from tools.kafka.carried import Carried
 from tools.kafka.dump import dump_directory
@@ -72,49 +74,64 @@ class Directory:
         return node
 
 
+class Exchange:
+    """What the broker before knew, and the clients that are carried on."""
+
+    def __init__(self, home: Path) -> None:
+        self.directory = Directory(home)
+        self.known: Known | None = None
+        self.contents: Contents = {}
+        self.carried: Carried | None = None
+        self.kafka_was_here = False
+
+    def turn(self, name: str, word: str, *, kill: bool) -> list[str]:
+        """One broker finds what there is, and writes more."""
+        broker = self.directory.broker(name)
+        try:
+            broker.start()
+            problems: list[str] = []
+            if self.known is not None:
+                problems += settled(broker.bootstrap, self.known)
+                problems += differences(self.contents, read_everything(broker.bootstrap))
+            if self.carried is None:
+                self.carried = Carried(broker.bootstrap)
+            problems += self.carried.go_on(word)
+            problems += write_more(broker.bootstrap, word)
+            if name == KAFKA:
+                problems += only_kafka(broker.bootstrap, first=not self.kafka_was_here)
+                problems += complaints(broker.log())
+                self.kafka_was_here = True
+            self.known, self.contents = observe(broker.bootstrap), read_everything(broker.bootstrap)
+            if not kill:
+                broker.stop()
+            return problems
+        finally:
+            broker.kill()
+            broker.remove()
+
+    def close(self) -> None:
+        if self.carried is not None:
+            with suppress(Exception):
+                self.carried.close()
+
+
 def exchange(turns: Sequence[str], report: Report, *, kill: bool = False) -> None:
-    """Reports one line for every broker in turn."""
+    """Reports one line for every broker in turn, and ends early if one does not come up."""
     home = Path(tempfile.mkdtemp(prefix="ottla-exchange-"))
-    directory = Directory(home)
-    known: Known | None = None
-    contents: Contents = {}
-    carried: Carried | None = None
+    chain = Exchange(home)
     try:
         for number, name in enumerate(turns):
-            word = f"turn-{number}"
             before = f" after {turns[number - 1]}{' was killed' if kill else ''}" if number else " on nothing"
-            title = f"{name}{before}"
-            broker = directory.broker(name)
             try:
-                broker.start()
-                problems: list[str] = []
-                if known is not None:
-                    problems += settled(broker.bootstrap, known)
-                    problems += differences(contents, read_everything(broker.bootstrap))
-                if carried is None:
-                    carried = Carried(broker.bootstrap)
-                problems += carried.go_on(word)
-                problems += write_more(broker.bootstrap, word)
-                if name == KAFKA:
-                    problems += only_kafka(broker.bootstrap, first=turns.index(KAFKA) == number)
-                    problems += complaints(broker.log())
-                known, contents = observe(broker.bootstrap), read_everything(broker.bootstrap)
-                if kill:
-                    broker.kill()
-                else:
-                    broker.stop()
-            finally:
-                broker.kill()
-                broker.remove()
-            report(title, problems)
+                report(name + before, chain.turn(name, f"turn-{number}", kill=kill))
+            except (RuntimeError, KafkaException, KafkaError) as error:
+                report(name + before, str(error).splitlines()[-20:])
+                return
             if not kill:
-                report(
-                    f"DumpLogSegments, all files and decoders, after {name}", dump_directory(directory.path)
-                )
+                found = dump_directory(chain.directory.path)
+                report(f"DumpLogSegments, all files and decoders, after {name}", found)
     finally:
-        if carried is not None:
-            with suppress(Exception):
-                carried.close()
+        chain.close()
         shutil.rmtree(home, ignore_errors=True)
 
 
