@@ -27,7 +27,9 @@ def main(bootstrap: str, source: str, topic: str, directory: str) -> None:
 
     spark = session("sink", master="local[2,4]", **{"spark.ui.enabled": False, "spark.log.level": "OFF"})
     kafka = {"kafka.bootstrap.servers": bootstrap}
-    read = spark.readStream.format("ottla").options(**kafka, subscribe=source, startingOffsets="earliest")
+    # Without minPartitions so few records would be read by a single task.
+    reading = {"subscribe": source, "startingOffsets": "earliest", "minPartitions": 3}
+    read = spark.readStream.format("ottla").options(**kafka, **reading)
     query = (
         read.load()
         .select("key", "value")

@@ -153,6 +153,17 @@ def test_tasks_are_as_many_as_wanted(broker: Broker) -> None:
             assert len(between(reader, {topic: {"0": 0}}, {topic: {"0": 10}})) == 10
 
 
+def test_few_records_of_many_partitions_are_read_by_one_task(broker: Broker) -> None:
+    topic = broker.filled(3, partitions=4)
+    start, end = ({topic: {str(number): offset for number in range(4)}} for offset in (0, 3))
+    for options, tasks in (({}, 1), ({"minPartitions": 2}, 4), ({"maxRecordsPerPartition": 100}, 4)):
+        with stream(broker, topic, startingOffsets="earliest", **options) as reader:
+            assert len(reader.partitions(start, end)) == tasks
+            assert sorted(between(reader, start, end)) == sorted(
+                b"%d-%d" % (partition, number) for partition in range(4) for number in range(3)
+            )
+
+
 # --- partitions come and go ----------------------------------------------------------------
 
 

@@ -37,7 +37,8 @@ def start(spark: SparkSession, tmp_path: Path) -> Iterator[Start]:
     queries: list[StreamingQuery] = []
 
     def start(broker: Broker, source: str, topic: str, **options: Any) -> StreamingQuery:
-        reading = {name: options.pop(name) for name in list(options) if "PerTrigger" in name}
+        of_reads = ("maxOffsetsPerTrigger", "minPartitions")
+        reading = {name: options.pop(name) for name in of_reads if name in options}
         mode = options.pop("outputMode", "append")
         read = spark.readStream.format("ottla").options(
             **broker.options(source, startingOffsets="earliest", **reading)
@@ -103,23 +104,26 @@ def test_a_batch_that_fails_is_not_seen_and_is_written_once_when_it_works(
     def failing(frame: DataFrame) -> DataFrame:
         return frame.selectExpr("if(value = 'bad', raise_error('bad row'), value) AS value")
 
-    query = start(broker, source, topic, change=failing)
+    query = start(broker, source, topic, change=failing, minPartitions=2)
     with pytest.raises(StreamingQueryException, match="bad row"):
         query.awaitTermination(100)
     assert values(broker.bootstrap, topic) == []
-    finish(start(broker, source, topic))
+    finish(start(broker, source, topic, minPartitions=2))
     assert Counter(values(broker.bootstrap, topic)) == Counter(values(broker.bootstrap, source))
 
 
-def test_a_commit_that_fails_halfway_is_finished_by_the_next_run(broker: Broker, start: Start) -> None:
+@pytest.mark.parametrize("tasks", [{"minPartitions": 3}, {}], ids=["the same tasks", "fewer tasks"])
+def test_a_commit_that_fails_halfway_is_finished_by_the_next_run(
+    broker: Broker, start: Start, tasks: dict[str, int]
+) -> None:
     source, topic = broker.filled(20, partitions=3), broker.topic()
     wanted = Counter(values(broker.bootstrap, source))
     with broker.process.fail("EndTxn", error="UNKNOWN_SERVER_ERROR", skip=1, times=None):
-        query = start(broker, source, topic)
+        query = start(broker, source, topic, minPartitions=3)
         with pytest.raises(StreamingQueryException, match="UnknownServerError"):
             query.awaitTermination(100)
     assert is_decided(broker, query.id)
-    finish(start(broker, source, topic))
+    finish(start(broker, source, topic, **tasks))
     assert Counter(values(broker.bootstrap, topic)) == wanted
     assert len(values(broker.bootstrap, topic, committed=False)) == 60
 
@@ -155,7 +159,7 @@ def test_a_broker_may_be_killed_while_a_query_writes(start: Start) -> None:
         wanted = Counter(values(broker.bootstrap, source))
         # Six batches; the broker goes with the answers of the third one's transactions.
         with process.delay("EndTxn", 60, skip=4, times=None) as fault:
-            query = start(broker, source, topic, maxOffsetsPerTrigger=100)
+            query = start(broker, source, topic, maxOffsetsPerTrigger=100, minPartitions=2)
             while not fault.hits:
                 assert query.isActive, query.exception()
             process.kill()

@@ -88,6 +88,23 @@ def split_ranges(
     ]
 
 
+def bundle_ranges(ranges: Iterable[OffsetRange], records: int) -> list[tuple[OffsetRange, ...]]:
+    """What each task reads, if small ranges share one: neighbours, as long as they have no more than this.
+
+    It depends on the ranges alone, so a batch that is run again has the same tasks.
+    """
+    bundles: list[list[OffsetRange]] = []
+    room = 0
+    for each in ranges:
+        if each.size <= room:
+            bundles[-1].append(each)
+        else:
+            bundles.append([each])
+            room = records
+        room -= each.size
+    return [tuple(bundle) for bundle in bundles]
+
+
 def _parts(size: int, total: int, wanted: int) -> int:
     return max(math.floor(size / total * wanted + 0.5), 1)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import (
@@ -26,7 +26,7 @@ from ottla.spark.data_loss import logger, report_data_loss
 from ottla.spark.offset_reader import OffsetReader
 from ottla.spark.offsets import LATEST, Offsets, available, from_json, limited, to_json
 from ottla.spark.options import ReadOptions
-from ottla.spark.ranges import between, split_ranges
+from ottla.spark.ranges import OffsetRange, between, bundle_ranges, split_ranges
 from ottla.spark.task import read_range
 
 if TYPE_CHECKING:
@@ -34,6 +34,14 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 Json = dict[str, Any]
+
+FEW_RECORDS: Final = 1000
+"""So many are read by one task, from however many partitions. A task of a Python source, and of a Python sink
+once more, costs as much as reading tens of thousands of records.
+
+The tasks follow from the offsets in the checkpoint, so a batch that is run again has the same ones. It has
+others if the first run was with another number here, or with minPartitions. An exactly-once sink finishes
+such a batch all the same, or refuses it if the broker has given up a part: see `exactly_once`."""
 
 
 class OttlaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -134,15 +142,17 @@ class OttlaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         ranges, losses = between(begin, until, added)
         for loss in losses:
             report_data_loss(loss, fail=self._options.fail_on_data_loss)
-        pieces = split_ranges(
-            ranges,
-            min_partitions=self._options.min_partitions,
-            max_records=self._options.max_records_per_partition,
-        )
-        return [InputPartition(piece) for piece in pieces]
+        return [InputPartition(bundle) for bundle in self._bundles(ranges)]
+
+    def _bundles(self, ranges: Sequence[OffsetRange]) -> list[tuple[OffsetRange, ...]]:
+        """The ranges of each task. Who says how many tasks there should be gets no fewer."""
+        minimum, maximum = self._options.min_partitions, self._options.max_records_per_partition
+        pieces = split_ranges(ranges, min_partitions=minimum, max_records=maximum)
+        return bundle_ranges(pieces, FEW_RECORDS if minimum is None and maximum is None else 0)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        return read_range(self._options, self._schema, partition.value)
+        for wanted in partition.value:
+            yield from read_range(self._options, self._schema, wanted)
 
     # --- what was done -------------------------------------------------------------------
 

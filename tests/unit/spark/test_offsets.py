@@ -9,7 +9,7 @@ import pytest
 
 from ottla.core.types import TopicPartition
 from ottla.spark.offsets import BadOffsets, available, from_json, limited, parse_offsets, to_json
-from ottla.spark.ranges import OffsetRange, between, split_ranges
+from ottla.spark.ranges import OffsetRange, between, bundle_ranges, split_ranges
 
 
 def partitions(*offsets: int, topic: str = "t") -> dict[TopicPartition, int]:
@@ -168,3 +168,14 @@ def test_pieces_have_every_offset_once() -> None:
         wanted = sorted((each.partition, offset) for each in whole for offset in range(each.start, each.end))
         assert covered == wanted
         assert all(each.size > 0 for each in pieces)
+
+
+def test_small_ranges_share_a_task_up_to_a_limit() -> None:
+    found = bundle_ranges(ranges(4, 5, 1, 1, 20, 3, 7, 8), 10)
+    assert [[each.size for each in bundle] for bundle in found] == [[4, 5, 1], [1], [20], [3, 7], [8]]
+    assert [each for bundle in found for each in bundle] == ranges(4, 5, 1, 1, 20, 3, 7, 8)
+
+
+def test_without_room_each_range_has_a_task() -> None:
+    assert bundle_ranges(ranges(1, 1), 0) == [(each,) for each in ranges(1, 1)]
+    assert bundle_ranges([], 10) == []
