@@ -1,7 +1,8 @@
 """The whole platform in one command, `make demo`: a broker, a stream of orders, two pipelines.
 
-Orders are fed for some seconds. Meanwhile `windowed_totals` sums them up from topic to topic; then
-`raw_to_parquet` files them. At the end there are two tables to read and a picture of throughput and lag.
+`windowed_totals` runs live and sums orders up from topic to topic, while they are sent: first few, then many,
+then few. When all are read, `raw_to_parquet` files them. What both have made is compared with what was sent,
+and there is a picture of throughput and lag.
 """
 
 from __future__ import annotations
@@ -11,152 +12,189 @@ import os
 import shutil
 import signal
 import sys
-import threading
 import time
 from collections import defaultdict
+from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import NoReturn
 
-import matplotlib
+import picture
 import pyarrow.dataset
-import shop
-from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+from feed import WAVES, Feed
+from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
 import ottla
 from ottla.pipelines.environment import open_session
+from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.progress import Batch
 from ottla.pipelines.project import find
 from ottla.pipelines.reports import LineReport, LiveReport
 from ottla.pipelines.run import Wishes, run
 
 HERE = Path(__file__).parent
-PIPELINES = ("windowed_totals", "raw_to_parquet")
-SECONDS, ORDERS_PER_SECOND = 20, 2_000
-TICKS_PER_SECOND = 10
+LIVE, FILES = "windowed_totals", "raw_to_parquet"
+ENOUGH_BATCHES = 6
+LIMIT_SECONDS = 300.0  # far more than it takes; for when something hangs
 
-console = Console()
-
-
-class Feed(threading.Thread):
-    """Sends orders at an even rate, and at the end one from the day after, so that every window is final."""
-
-    def __init__(self, bootstrap: str) -> None:
-        super().__init__(daemon=True)
-        self.bootstrap = bootstrap
-        self.sent: list[tuple[float, int]] = []  # when, and how many until then
-        self.is_done = threading.Event()
-
-    def run(self) -> None:
-        producer = Producer({"bootstrap.servers": self.bootstrap, "linger.ms": 10})
-        tick, count = ORDERS_PER_SECOND // TICKS_PER_SECOND, 0
-        for number in range(SECONDS * TICKS_PER_SECOND):
-            for line in shop.orders(tick, first=number * tick, seconds_apart=0.05):
-                producer.produce("orders", line, key=str(count))
-                count += 1
-            producer.poll(1 / TICKS_PER_SECOND)
-            self.sent.append((time.monotonic(), count))
-        (last,) = shop.orders(1, first=86_400 * 20, seconds_apart=0.05)
-        producer.produce("orders", last)
-        producer.flush()
-        self.is_done.set()
+console = Console(highlight=False)
 
 
-def recorder(feed: Feed, batches: list[tuple[float, Batch]]) -> LineReport:
-    """A report that also keeps what it is told, and stops the live pipeline when it has read everything."""
-    kind = LiveReport if console.is_terminal else LineReport
+class DemoFailed(Exception):
+    """A part did not do what it should; the message says which."""
 
-    class Recorder(kind):  # type: ignore[misc,valid-type]
-        def batch(self, batch: Batch) -> None:
-            batches.append((time.monotonic(), batch))
-            super().batch(batch)
-            is_live = batch.flow == PIPELINES[0]
-            # Without new orders Spark runs one more batch, in which the last windows become final.
-            if is_live and feed.is_done.is_set() and batch.rows_in == 0 and not any(batch.lag.values()):
-                os.kill(os.getpid(), signal.SIGINT)  # as Ctrl-C does: it stops after the batch
 
-    return Recorder()
+class Recorder:
+    """Keeps what the pipelines report. Starts the feed when the live one has done its first batch, and ends
+    that one when it has read everything."""
+
+    def __init__(self, feed: Feed) -> None:
+        self.feed = feed
+        self.reads: list[picture.Read] = []
+        self.until = time.monotonic() + LIMIT_SECONDS
+        # Spark tells by the clock on the wall when a batch began.
+        self.monotonic_at_epoch = time.monotonic() - time.time()
+        self.is_stopping = False
+
+    def saw(self, batch: Batch) -> None:
+        began = datetime.fromisoformat(batch.timestamp).timestamp() + self.monotonic_at_epoch
+        self.reads.append(picture.Read(batch.flow, began, began + batch.duration_ms / 1000, batch.rows_in))
+        if batch.flow != LIVE:
+            return
+        if self.feed.ident is None:
+            say(f"Spark is ready. Now {', then '.join(f'{rate:,}/s for {s:.0f} s' for s, rate in WAVES)}.")
+            self.feed.start()
+            return
+        if len(self.reads) > ENOUGH_BATCHES:
+            self.feed.is_enough.set()
+        # Without new orders Spark runs one more batch, in which the last windows become final.
+        read = sum(batch.offsets.get("orders", {}).values())
+        if self.feed.is_done.is_set() and read == self.feed.sent[-1][1] and not batch.rows_in:
+            self.is_stopping = True
+            os.kill(os.getpid(), signal.SIGINT)  # as Ctrl-C does: it stops after the batch
+
+    def look(self) -> None:
+        if self.feed.error is not None and not self.feed.is_alive():
+            raise DemoFailed(f"the feed: {self.feed.error}")
+        if time.monotonic() > self.until:
+            raise DemoFailed(f"it is not done after {LIMIT_SECONDS:.0f} s")
+
+    def report(self) -> LineReport:
+        recorder = self
+        kind = LiveReport if console.is_terminal else LineReport
+
+        class Recording(kind):  # type: ignore[misc,valid-type]
+            def batch(self, batch: Batch) -> None:
+                super().batch(batch)
+                recorder.saw(batch)
+
+            def refresh(self) -> None:
+                super().refresh()
+                recorder.look()
+
+            def note(self, text: str) -> None:
+                super().note("everything is read" if recorder.is_stopping else text)
+
+        return Recording()
 
 
 def main() -> None:
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else "demo").resolve()
+    try:
+        demonstrate(folder)
+    except (DemoFailed, PipelineError) as error:
+        fail(str(error))
+    except KeyboardInterrupt:
+        fail("it was interrupted")
+    except Exception as error:
+        console.print_exception()
+        fail(f"{type(error).__name__}: {error}")
+
+
+def fail(reason: str) -> NoReturn:
+    console.print(f"demo failed: {reason}", style="bold red", markup=False, soft_wrap=True)
+    sys.exit(1)
+
+
+def demonstrate(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
-    for name in PIPELINES:
-        shutil.copytree(HERE / name, folder / name)
+    for name in (LIVE, FILES):
+        shutil.copytree(HERE / name, folder / name, ignore=shutil.ignore_patterns(".ottla", "out"))
     with ottla.Broker(data_dir=folder / "data") as broker:
-        console.print(f"a broker on {broker.bootstrap}, and {ORDERS_PER_SECOND:,} orders/s for {SECONDS} s")
-        feed, batches = Feed(broker.bootstrap), list[tuple[float, Batch]]()
-        live, files = (find(folder / name, bootstrap=broker.bootstrap) for name in PIPELINES)
+        create_topic(broker.bootstrap, "orders", partitions=2)
+        feed = Feed(broker.bootstrap)
+        feed.open()
+        recorder = Recorder(feed)
+        say(f"A broker is on {broker.bootstrap}. Spark starts; its first batch takes some seconds.")
+        live, files = (find(folder / name, bootstrap=broker.bootstrap) for name in (LIVE, FILES))
         spark = open_session(live, verbose=False)
-        began = time.monotonic()
-        feed.start()
         try:
-            run(live, spark, recorder(feed, batches), Wishes())
-            run(files, spark, recorder(feed, batches), Wishes(available_now=True))
+            say(f"\n[bold]{LIVE}[/]: what each customer spends in a minute, from topic to topic, live")
+            run(live, spark, recorder.report(), Wishes())
+            if not recorder.is_stopping:
+                raise DemoFailed("it was stopped before all orders were read")
+            recorder.is_stopping = False
+            say(f"[bold]{FILES}[/]: the same orders as Parquet files, by day and hour")
+            run(files, spark, recorder.report(), Wishes(available_now=True))
         finally:
             spark.stop()
-        show_totals(broker.bootstrap)
-        show_files(folder / "raw_to_parquet" / "out" / "orders", broker.bootstrap)
-    picture = folder / "throughput.png"
-    plot(picture, began, feed, batches)
-    console.print(f"throughput and lag: {picture}")
+        show_totals(feed, broker.bootstrap)
+        check_files(feed, folder / FILES / "out" / "orders", broker.bootstrap)
+    words = {LIVE: f"{LIVE}, live", "orders_to_parquet": f"{FILES} --available-now"}
+    picture.draw(folder / "throughput.png", feed.sent, recorder.reads, words)
+    say(f"Throughput and lag: {folder / 'throughput.png'}")
 
 
-def show_totals(bootstrap: str) -> None:
+def create_topic(bootstrap: str, name: str, *, partitions: int) -> None:
+    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+    for created in admin.create_topics([NewTopic(name, partitions, 1)]).values():
+        created.result()
+
+
+def show_totals(feed: Feed, bootstrap: str) -> None:
     rows = ottla.read_topic("totals", bootstrap=bootstrap, isolation_level="read_committed")
-    sums: dict[str, list[float]] = defaultdict(lambda: [0, 0, 0.0])
+    windows: dict[str, int] = defaultdict(int)
+    found: dict[str, tuple[int, float]] = defaultdict(lambda: (0, 0.0))
     for value in rows.column("value").to_pylist():
         total = json.loads(value)
-        for index, amount in enumerate((1, total["orders"], total["amount"])):
-            sums[total["customer"]][index] += amount
-    table = Table(title="topic totals: what each customer spent", box=None)
+        orders, amount = found[total["customer"]]
+        windows[total["customer"]] += 1
+        found[total["customer"]] = orders + total["orders"], amount + total["amount"]
+    table = Table(box=SIMPLE, header_style="bold cyan", pad_edge=False)
     for heading in ("customer", "minutes", "orders", "amount"):
         table.add_column(heading, justify="left" if heading == "customer" else "right")
-    for customer, (minutes, orders, amount) in sorted(sums.items()):
-        table.add_row(customer, f"{minutes:,}", f"{orders:,}", f"{amount:,.2f}")
+    for customer, (orders, amount) in sorted(found.items()):
+        table.add_row(customer, f"{windows[customer]:,}", f"{orders:,}", f"{amount:,.2f}")
+    say("The topic totals, summed up:")
     console.print(table)
+    if rounded(found) != rounded(feed.totals):
+        raise DemoFailed(f"the topic totals should say {rounded(feed.totals)} and says {rounded(found)}")
+    say(f"{feed.orders:,} orders were sent, some twice, and each was counted once.")
 
 
-def show_files(folder: Path, bootstrap: str) -> None:
-    rows = pyarrow.dataset.dataset(folder, partitioning="hive").to_table(columns=["hour", "id"])
-    hours = rows.group_by("hour").aggregate([("id", "count"), ("id", "count_distinct")]).sort_by("hour")
-    table = Table(title=f"Parquet files: {rows.num_rows:,} orders", box=None)
-    for heading in ("hour", "orders", "different"):
-        table.add_column(heading, justify="right")
-    for row in hours.to_pylist():
-        table.add_row(str(row["hour"]), f"{row['id_count']:,}", f"{row['id_count_distinct']:,}")
-    console.print(table)
+def rounded(totals: dict[str, tuple[int, float]]) -> dict[str, tuple[int, float]]:
+    return {customer: (orders, round(amount, 2)) for customer, (orders, amount) in sorted(totals.items())}
+
+
+def check_files(feed: Feed, folder: Path, bootstrap: str) -> None:
+    rows = pyarrow.dataset.dataset(folder, partitioning="hive").to_table(columns=["id"])
     dead = ottla.read_topic("orders.dead", bootstrap=bootstrap, isolation_level="read_committed")
-    console.print(f"and {dead.num_rows:,} lines that are no orders in the topic orders.dead")
+    # One more than in windows: the one from the day after.
+    expected = (feed.orders + 1, feed.orders + 1, feed.broken)
+    found = (rows.num_rows, len(rows.column("id").unique()), dead.num_rows)
+    if found != expected:
+        raise DemoFailed(f"files should have {expected} rows, different orders, dead letters; have {found}")
+    files = len(list(folder.rglob("*.parquet")))
+    say(
+        f"The same orders, and the one that closed the last minute, are in {files} Parquet files below"
+        f" {folder}; {dead.num_rows:,} lines that are no orders are in the topic orders.dead."
+    )
 
 
-def plot(picture: Path, began: float, feed: Feed, batches: list[tuple[float, Batch]]) -> None:
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    figure, (rates, lags) = pyplot.subplots(2, 1, sharex=True, figsize=(9, 6), layout="constrained")
-    each_second: dict[int, int] = {}
-    before = 0
-    for at, count in feed.sent:
-        each_second[int(at - began)] = each_second.get(int(at - began), 0) + count - before
-        before = count
-    rates.step(list(each_second), list(each_second.values()), where="post", color="0.6", label="sent")
-    for flow in dict.fromkeys(batch.flow for _, batch in batches):
-        mine: list[tuple[float, Any]] = [(at - began, batch) for at, batch in batches if batch.flow == flow]
-        times = [at for at, _ in mine]
-        rates.plot(times, [batch.rows_in_per_second for _, batch in mine], "o-", ms=3, label=flow)
-        lags.plot(times, [sum(batch.lag.values()) for _, batch in mine], "o-", ms=3, label=flow)
-    rates.set_ylabel("records/s")
-    rates.set_yscale("symlog", linthresh=100)
-    lags.set_ylabel("records behind")
-    lags.set_xlabel("seconds")
-    rates.set_title("Throughput and lag of the pipelines")
-    for axes in (rates, lags):
-        axes.set_ylim(bottom=0)
-        axes.grid(alpha=0.3)
-        axes.legend(frameon=False)
-    figure.savefig(picture, dpi=120)
+def say(text: str) -> None:
+    console.print(text, soft_wrap=True)
 
 
 if __name__ == "__main__":

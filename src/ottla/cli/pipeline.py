@@ -36,7 +36,8 @@ Master = Annotated[
     typer.Option("--master", metavar="URL", help="Spark's master, such as local[4] or spark://host:7077."),
 ]
 Verbose = Annotated[
-    bool, typer.Option("--verbose", help="Spark's own log on stderr instead of in .ottla/spark.log.")
+    bool,
+    typer.Option("--verbose", help="What Spark says on stderr, instead of in .ottla/spark.log and .out."),
 ]
 
 

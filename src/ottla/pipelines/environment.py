@@ -1,11 +1,13 @@
-"""The Spark session of a run: tuned, in the project, with Spark's own log in a file instead of on the
+"""The Spark session of a run: tuned, in the project, with what Spark says in files instead of on the
 terminal."""
 
 from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -40,7 +42,8 @@ def open_session(project: Project, *, verbose: bool) -> SparkSession:
 
     settings = spark_settings(project, verbose=verbose)
     try:
-        spark = session(project.name, master=project.settings.master, **settings)
+        with nullcontext() if verbose else _standard_error_to(output_file(project)):
+            spark = session(project.name, master=project.settings.master, **settings)
     except NoJava as error:
         raise PipelineError(str(error)) from None
     if not verbose:
@@ -69,6 +72,31 @@ def log_file(project: Project) -> Path:
     return project.root / OWN_DIRECTORY / "spark.log"
 
 
+def output_file(project: Project) -> Path:
+    """Where goes what Java, and Python in Spark's tasks, print."""
+    return project.root / OWN_DIRECTORY / "spark.out"
+
+
+@contextmanager
+def _standard_error_to(file: Path) -> Iterator[None]:
+    """Processes that are started meanwhile write there, as long as they live. If they cannot be started, what
+    they said is shown."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    sys.stderr.flush()
+    before = os.dup(2)
+    with file.open("wb") as output:
+        os.dup2(output.fileno(), 2)
+    try:
+        yield
+    except BaseException:
+        os.write(before, file.read_bytes())
+        raise
+    finally:
+        sys.stderr.flush()
+        os.dup2(before, 2)
+        os.close(before)
+
+
 def _logging_file(project: Project) -> Path:
     file = project.root / OWN_DIRECTORY / "log4j2.properties"
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -78,8 +106,6 @@ def _logging_file(project: Project) -> Path:
 
 def child_environment(environment: Mapping[str, str] | None = None) -> dict[str, str]:
     """The environment for a Spark that is started as a process of its own."""
-    import sys
-
     from ottla.spark.java import NoJava, java_home
 
     result = dict(os.environ if environment is None else environment)
