@@ -218,6 +218,19 @@ async def static() -> dict[str, Any]:
     return report
 
 
+async def old() -> dict[str, Any]:
+    await send(numbered())
+    member = await Member().join()
+
+    async def done() -> bool:
+        return len(member.found) >= 100
+
+    await until(done)
+    await member.commit()
+    await member.close()
+    return {"records": member.found, "committed": (await committed_offsets())[0]}
+
+
 async def described(client: AIOKafkaAdminClient, name: str, setting: str) -> str:
     [response] = await client.describe_configs([ConfigResource(ConfigResourceType.TOPIC, name)])
     entries = response.resources[0][4]
@@ -329,6 +342,7 @@ FEATURES: dict[str, Callable[[], Any]] = {
     "read-committed": read_committed,
     "group-classic": group,
     "static": static,
+    "old-versions": old,
     "admin-topics": administer(topics),
     "admin-configs": administer(configs),
     "admin-partitions": administer(partitions),

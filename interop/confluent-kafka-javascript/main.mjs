@@ -6,7 +6,6 @@ const { Kafka, logLevel } = confluent.KafkaJS
 const [bootstrap, feature, name] = process.argv.slice(2)
 const PATIENCE = 60_000
 const FIRST_TIME = 1_600_000_000_000
-const OLD = { 'api.version.request': false, 'broker.version.fallback': '2.1.0' }
 const base = { kafkaJS: { clientId: 'interop', brokers: [bootstrap], logLevel: logLevel.NOTHING } }
 const kafka = new Kafka(base)
 const pause = milliseconds => new Promise(done => setTimeout(done, milliseconds))
@@ -189,8 +188,8 @@ async function staticMembers() {
 }
 
 async function old() {
-  await send(numbered(), { settings: OLD })
-  const member = await new Member(OLD).join()
+  await send(numbered())
+  const member = await new Member().join()
   await until(() => member.found.length >= 100)
   await member.commit()
   await member.close()

@@ -34,7 +34,6 @@ BOOTSTRAP, FEATURE, NAME = sys.argv[1:4]
 PARTITIONS = range(4)
 PATIENCE = 60.0
 FIRST_TIME = 1_600_000_000_000
-OLD = {"api.version.request": False, "broker.version.fallback": "2.1.0"}
 
 
 def text(value: bytes | None) -> str | None:
@@ -347,8 +346,8 @@ def records() -> dict[str, Any]:
 
 
 def old() -> dict[str, Any]:
-    send(Producer({"bootstrap.servers": BOOTSTRAP} | OLD), numbered())
-    member = consumer(**OLD)
+    send(producer(), numbered())
+    member = consumer()
     member.subscribe([NAME])
     found: list[dict[str, Any]] = []
     deadline = time.monotonic() + PATIENCE

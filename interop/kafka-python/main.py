@@ -25,7 +25,6 @@ BOOTSTRAP, FEATURE, NAME = sys.argv[1:4]
 PARTITIONS = range(4)
 PATIENCE = 60.0
 FIRST_TIME = 1_600_000_000_000
-OLD = {"api_version": (2, 1)}
 
 
 def text(value: bytes | None) -> str | None:
@@ -316,8 +315,8 @@ def records() -> dict[str, Any]:
 
 
 def old() -> dict[str, Any]:
-    send(producer(**OLD), numbered())
-    member = consumer(**OLD)
+    send(producer(), numbered())
+    member = consumer()
     member.subscribe([NAME])
     found: list[dict[str, Any]] = []
     deadline = time.monotonic() + PATIENCE

@@ -173,6 +173,23 @@ async function group() {
   return { assigned, records: members.flatMap(member => member.found), committed: await committed() }
 }
 
+async function old() {
+  await send(numbered())
+  const member = kafka.consumer({ groupId: name, maxWaitTimeInMs: 100 })
+  const found = []
+  await member.connect()
+  await member.subscribe({ topic: name, fromBeginning: true })
+  await member.run({
+    autoCommit: false,
+    eachMessage: async ({ partition, message }) => void found.push(record(partition, message)),
+  })
+  await until(() => found.length >= 100)
+  const ends = Object.entries(Object.fromEntries(found.map(({ p, o }) => [p, o + 1])))
+  await member.commitOffsets(ends.map(([p, end]) => ({ topic: name, partition: Number(p), offset: `${end}` })))
+  await member.disconnect()
+  return { records: found, committed: (await committed())[0] }
+}
+
 async function administer(work) {
   const admin = kafka.admin()
   await admin.connect()
@@ -268,6 +285,7 @@ const FEATURES = {
   transactions,
   'read-committed': readCommitted,
   'group-classic': group,
+  'old-versions': old,
   'admin-topics': () => administer(topics),
   'admin-configs': () => administer(configs),
   'admin-partitions': () => administer(partitions),

@@ -21,7 +21,6 @@ from confluent_kafka import Consumer, TopicPartition
 KCAT, BOOTSTRAP, FEATURE, NAME = sys.argv[1:5]
 PATIENCE = 60.0
 FIRST_TIME = 1_600_000_000_000
-OLD = ("-X", "api.version.request=false", "-X", "broker.version.fallback=2.1.0")
 
 # A package that was only unpacked has its libraries beside it.
 LIBRARIES = sorted({str(file.parent) for file in Path(KCAT).parents[1].glob("lib/*/lib*.so*")})
@@ -184,8 +183,8 @@ def static() -> dict[str, Any]:
 
 
 def old() -> dict[str, Any]:
-    numbered(*OLD)
-    member = Member(*OLD)
+    numbered()
+    member = Member()
     until(lambda: len(member.found) >= 100)
     member.close()
     return {"records": member.found, "committed": committed()[0]}

@@ -220,6 +220,15 @@ async function staticMembers() {
   return report
 }
 
+async function old() {
+  await send(numbered())
+  const member = await new Member().join()
+  await until(() => member.found.length >= 100)
+  await member.commit()
+  await member.close()
+  return { records: member.found, committed: (await committed())[0] }
+}
+
 async function administer(work) {
   const admin = new Admin(base)
   try {
@@ -323,6 +332,7 @@ const FEATURES = {
   'group-classic': () => group({}),
   'group-consumer': () => group({ groupProtocol: 'consumer' }),
   static: staticMembers,
+  'old-versions': old,
   'admin-topics': () => administer(topics),
   'admin-configs': () => administer(configs),
   'admin-partitions': () => administer(partitions),

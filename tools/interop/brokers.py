@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import NamedTuple
 
-from tools.broker_process import BrokerProcess
+from tools.broker_process import BrokerProcess, free_port
+from tools.interop.wire import Wire
 from tools.kafka.distribution import KafkaUnavailable
 from tools.kafka.node import KafkaNode
 
@@ -24,22 +25,43 @@ PROPERTIES = {
 
 
 class Brokers(NamedTuple):
-    ottla: str
-    kafka: str | None
+    """The way to each of them."""
+
+    ottla: Wire
+    kafka: Wire | None
     why_not: str = ""
 
 
 @contextmanager
 def brokers(referee: bool) -> Iterator[Brokers]:
     with ExitStack() as stack:
-        settings = [f"{name}={value}" for name, value in PROPERTIES.items()]
-        ottla = stack.enter_context(BrokerProcess(settings=settings))
+        ottla = stack.enter_context(ottla_behind_a_wire())
         if not referee:
-            yield Brokers(ottla.bootstrap, None, "it was not asked for")
+            yield Brokers(ottla, None, "it was not asked for")
             return
         try:
-            kafka = stack.enter_context(KafkaNode(properties=PROPERTIES))
+            kafka = stack.enter_context(kafka_behind_a_wire())
         except KafkaUnavailable as error:
-            yield Brokers(ottla.bootstrap, None, str(error))
+            yield Brokers(ottla, None, str(error))
         else:
-            yield Brokers(ottla.bootstrap, kafka.bootstrap)
+            yield Brokers(ottla, kafka)
+
+
+@contextmanager
+def ottla_behind_a_wire() -> Iterator[Wire]:
+    port = free_port()
+    with Wire(port) as wire:
+        own = PROPERTIES | {"advertised.listeners": f"PLAINTEXT://{wire.bootstrap}"}
+        settings = [f"{name}={value}" for name, value in own.items()]
+        with BrokerProcess(port=port, settings=settings):
+            yield wire
+
+
+@contextmanager
+def kafka_behind_a_wire() -> Iterator[Wire]:
+    port, controller_port = free_port(), free_port()
+    with Wire(port) as wire:
+        listeners = f"PLAINTEXT://{wire.bootstrap},CONTROLLER://127.0.0.1:{controller_port}"
+        own = PROPERTIES | {"advertised.listeners": listeners}
+        with KafkaNode(port=port, controller_port=controller_port, properties=own):
+            yield wire

@@ -10,19 +10,27 @@ import subprocess
 import uuid
 from collections.abc import Sequence
 
-from tools.interop.features import Feature, Report
+from tools.interop.features import Feature
+from tools.interop.judges.evidence import PARTS, Report
 from tools.interop.stage import Stage
+from tools.interop.traffic import Traffic
+from tools.interop.wire import Wire
+from tools.interop.witness import CLIENT_ID
 
 CELL_SECONDS = 90.0
 
 
-def run_cell(words: Sequence[str], feature: Feature, bootstrap: str) -> tuple[list[str], list[str]]:
+def run_cell(words: Sequence[str], feature: Feature, wire: Wire) -> tuple[list[str], list[str]]:
     """What is wrong, and what the client did without. Raises NotHere."""
-    stage = Stage(bootstrap, f"{feature.name}-{uuid.uuid4().hex[:8]}")
+    stage = Stage(wire.bootstrap, f"{feature.name}-{uuid.uuid4().hex[:8]}")
     try:
         feature.prepare(stage)
+        wire.begin(aged=feature.aged)
         report = run_program(words, feature.name, stage)
-        return feature.judge(stage, report), list(report.get("without", []))
+        stage.traffic = Traffic(said for said in wire.exchanges if said.client_id != CLIENT_ID.decode())
+        left_out = list(report.get("without", []))
+        unknown = [f"nothing is known of {part!r}" for part in left_out if part not in PARTS]
+        return feature.judge(stage, report) + unknown, left_out
     except NotHere:
         raise
     except ProgramFailed as error:
@@ -31,6 +39,7 @@ def run_cell(words: Sequence[str], feature: Feature, bootstrap: str) -> tuple[li
         # A judge trips over a report without the parts it asks for: that is a failed cell, not a failed run.
         return [f"{type(error).__name__}: {error}"], []
     finally:
+        wire.begin()
         with contextlib.suppress(Exception):
             stage.clear()
 

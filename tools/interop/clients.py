@@ -9,6 +9,7 @@ from typing import NamedTuple
 from tools.interop.features import FEATURES
 from tools.interop.toolchains import (
     cargo_program,
+    debian_library,
     debian_program,
     go_program,
     java_program,
@@ -55,7 +56,6 @@ CLIENTS = {
             {
                 "group-consumer": NO_CONSUMER_PROTOCOL,
                 "group-share": NO_SHARE_GROUPS,
-                "old-versions": "chooses versions itself; `api_version` was taken out",
             },
         ),
         Client(
@@ -70,7 +70,7 @@ CLIENTS = {
             "Java",
             KAFKA_VERSION,
             lambda: java_program(KAFKA_VERSION),
-            {"old-versions": "speaks the newest version that both know; see the rows of older releases"},
+            {},
         ),
         Client(
             "kafka-clients 3.9",
@@ -79,7 +79,6 @@ CLIENTS = {
             lambda: java_program("3.9.1", leave_out=("Share",)),
             {
                 "group-share": NO_SHARE_GROUPS,
-                "old-versions": "speaks the newest version that both know; see the rows of older releases",
             },
         ),
         Client(
@@ -105,7 +104,6 @@ CLIENTS = {
                 "group-consumer": NO_CONSUMER_PROTOCOL,
                 "group-share": NO_SHARE_GROUPS,
                 "static": "no static members",
-                "old-versions": "no setting for it; its newest requests are those of Kafka 2.4",
             },
         ),
         Client(
@@ -113,7 +111,10 @@ CLIENTS = {
             "JavaScript (librdkafka)",
             "1.10.1",
             # Where there is no finished binary to be had, it is built with the libraries that are installed.
-            lambda: node_program("confluent-kafka-javascript", {"CKJS_LINKING": "dynamic"}),
+            lambda: node_program(
+                "confluent-kafka-javascript",
+                {"CKJS_LINKING": "dynamic", **debian_library("zstd.h", "libzstd-dev", "libzstd1")},
+            ),
             {
                 "group-share": NO_SHARE_GROUPS,
                 "admin-configs": "no administration of configurations",
@@ -128,7 +129,7 @@ CLIENTS = {
             {
                 "group-share": NO_SHARE_GROUPS,
                 "static": "takes an instance id, but closing always leaves the group",
-                "old-versions": "no setting for it",
+                "old-versions": "knows no ApiVersions request before that of Kafka 2.4",
             },
         ),
         Client("franz-go", "Go", "1.22.2", lambda: go_program("franz-go"), {}),

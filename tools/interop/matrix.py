@@ -88,4 +88,5 @@ def terminal(results: Results) -> str:
 
 
 def sign(cell: Cell) -> str:
-    return SIGNS[cell.outcome] + ("*" if cell.without else "")
+    alone = " alone" if cell.outcome == OK and not cell.refereed else ""
+    return SIGNS[cell.outcome] + ("*" if cell.without else "") + alone

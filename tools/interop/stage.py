@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from typing import Any
 
 from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import (
@@ -15,6 +16,9 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
+from tools.interop.traffic import Traffic
+from tools.interop.witness import CLIENT_ID
+
 PARTITIONS = 4
 RECORDS = 100
 SECONDS = 30.0
@@ -25,7 +29,14 @@ class Stage:
 
     def __init__(self, bootstrap: str, name: str) -> None:
         self.bootstrap, self.name = bootstrap, name
-        self.admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 2})
+        self.settings: dict[str, Any] = {
+            "bootstrap.servers": bootstrap,
+            "client.id": CLIENT_ID.decode(),
+            "log_level": 2,
+        }
+        self.admin = AdminClient(self.settings)
+        self.traffic = Traffic()
+        """What the client said and heard, once it has ended."""
         self.closing = ExitStack()
 
     def create_topic(
@@ -37,7 +48,7 @@ class Stage:
 
     def fill(self, suffix: str = "") -> None:
         """`value-0` to `value-99`, in turn over the partitions."""
-        producer = Producer({"bootstrap.servers": self.bootstrap, "linger.ms": 5})
+        producer = Producer(self.settings | {"linger.ms": 5})
         for number in range(RECORDS):
             producer.produce(
                 self.name + suffix,
@@ -50,7 +61,7 @@ class Stage:
 
     def commit_offsets(self, offsets: Mapping[int, int]) -> None:
         """Makes the group, which then has offsets and no members."""
-        consumer = Consumer({"bootstrap.servers": self.bootstrap, "group.id": self.name})
+        consumer = Consumer(self.settings | {"group.id": self.name})
         wanted = [TopicPartition(self.name, partition, offset) for partition, offset in offsets.items()]
         try:
             for done in consumer.commit(offsets=wanted, asynchronous=False) or ():
@@ -69,14 +80,8 @@ class Stage:
 
     def transaction(self, suffix: str, values: list[str], end: str) -> None:
         """One transaction on partition 0: `end` is commit, abort or open (until the stage is cleared)."""
-        producer = Producer(
-            {
-                "bootstrap.servers": self.bootstrap,
-                "transactional.id": f"{self.name}-{suffix}",
-                "transaction.timeout.ms": 120_000,
-                "log_level": 2,
-            }
-        )
+        own = {"transactional.id": f"{self.name}-{suffix}", "transaction.timeout.ms": 120_000}
+        producer = Producer(self.settings | own)
         producer.init_transactions(SECONDS)
         producer.begin_transaction()
         for value in values:

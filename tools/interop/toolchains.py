@@ -103,7 +103,8 @@ def node_program(client: str, environment: Mapping[str, str] | None = None) -> l
         flags = ["--no-audit", "--no-fund", "--no-package-lock", "--loglevel=error"]
         run([npm, "install", *flags], folder, environment)
         built(folder)
-    return [node, str(folder / "main.mjs")]
+    own = folder / "node_modules" / "node" / "bin" / "node"  # a client may bring a newer one, by npm too
+    return [str(own) if own.exists() else node, str(folder / "main.mjs")]
 
 
 def go_program(client: str) -> list[str]:
@@ -168,6 +169,22 @@ def debian_program(client: str, package: str) -> list[str]:
         for archive in folder.glob("*.deb"):
             run([unpack, "-x", str(archive), str(root)], folder)
     return [*script, str(program)]
+
+
+def debian_library(header: str, *packages: str) -> dict[str, str]:
+    """The environment in which a compiler finds a library: the installed one, or packages unpacked beside."""
+    if (Path("/usr/include") / header).exists():
+        return {}
+    apt, unpack, folder = tool("apt-get"), tool("dpkg-deb"), HOME / "libraries"
+    root = folder / "root"
+    if not (root / "usr" / "include" / header).exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        for name in packages:
+            run([apt, "download", "-q", name], folder)
+        for archive in folder.glob("*.deb"):
+            run([unpack, "-x", str(archive), str(root)], folder)
+    found = ":".join(sorted({str(file.parent) for file in (root / "usr" / "lib").rglob("*.so")}))
+    return {"CPATH": str(root / "usr" / "include"), "LIBRARY_PATH": found}
 
 
 def missing_libraries(package: str) -> list[str]:

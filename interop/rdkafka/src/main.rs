@@ -287,9 +287,8 @@ impl Client {
     }
 
     fn old(&self) -> Value {
-        let pinned = [("api.version.request", "false"), ("broker.version.fallback", "2.1.0")];
-        self.send_numbered("", &pinned);
-        let member = self.join(&pinned);
+        self.send_numbered("", &[]);
+        let member = self.join(&[]);
         let mut found = Vec::new();
         let deadline = Instant::now() + PATIENCE;
         while found.len() < 100 && Instant::now() < deadline {
