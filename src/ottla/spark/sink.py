@@ -21,6 +21,7 @@ from ottla.protocol.messages.describe_transactions import (
     DescribeTransactionsResponse,
 )
 from ottla.protocol.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
+from ottla.spark.heap import freeze_imports
 from ottla.spark.write_options import WriteOptions
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ def connect(options: WriteOptions) -> BlockingCluster:
 
 def write_rows(producer: IdempotentProducer, router: Router, batches: Iterable[pa.RecordBatch]) -> Written:
     """Write all rows and wait until they are stored."""
+    freeze_imports()
     rows = 0
     try:
         for batch in batches:

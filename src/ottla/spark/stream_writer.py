@@ -20,6 +20,7 @@ from ottla.client.errors import ClientError
 from ottla.protocol.errors import KafkaError
 from ottla.spark import sink
 from ottla.spark.exactly_once import Open, Share, plan_commit, transactional_id
+from ottla.spark.heap import freeze_imports
 from ottla.spark.progress import commit_in_order, finish, handle_of, read_progress, settle
 from ottla.spark.write_options import WriteOptions, parse_write
 from ottla.spark.write_schema import check_schema
@@ -163,6 +164,7 @@ def _may_be_decided(cluster: BlockingCluster, query_id: str, batch_id: int) -> b
 
 def stream_writer(options: Mapping[str, str], schema: StructType) -> OttlaStreamWriter:
     """The writer that Spark asks the data source for. Raises `BadOption` and `BadSchema`."""
+    freeze_imports()
     parsed = parse_write(options)
     check_schema(schema, parsed.topic, include_timestamp=parsed.include_timestamp)
     return OttlaStreamWriter(parsed)

@@ -11,6 +11,7 @@ from ottla.client.security import Security
 from ottla.core.types import TopicPartition
 from ottla.protocol.errors import OffsetOutOfRange
 from ottla.spark.data_loss import report_data_loss
+from ottla.spark.heap import freeze_imports
 from ottla.spark.offsets import EARLIEST, LATEST
 from ottla.spark.options import ReadOptions
 from ottla.spark.ranges import OffsetRange
@@ -72,6 +73,7 @@ def _batches(
 
     from ottla.arrow.decode import Decoder
 
+    freeze_imports()
     columns = schema.names
     decoder = Decoder(
         *partition, columns=columns, read_committed=options.read_committed, verify_crc=options.check_crcs

@@ -25,6 +25,7 @@ from ottla.client.errors import ClientError
 from ottla.protocol.errors import KafkaError
 from ottla.spark import sink
 from ottla.spark.exactly_once import transactional_id
+from ottla.spark.heap import freeze_imports
 from ottla.spark.properties import BadOption
 from ottla.spark.write_options import WriteOptions, parse_write
 from ottla.spark.write_schema import check_schema
@@ -115,6 +116,7 @@ def batch_writer(options: Mapping[str, str], schema: StructType, overwrite: bool
         raise BadOption(
             "Save mode Overwrite not allowed for Kafka: a topic is only appended to. Use .mode('append')"
         )
+    freeze_imports()
     parsed = parse_write(options)
     check_schema(schema, parsed.topic, include_timestamp=parsed.include_timestamp)
     return OttlaWriter(parsed, uuid.uuid4().hex)
