@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import shutil
 import statistics
 import sys
@@ -73,12 +74,7 @@ def main(arguments: Sequence[str]) -> int:
             print(job.name)
         return 0
     console = Console(width=max(120, Console().width))
-    if options.show:
-        run = load(options.json)
-    else:
-        run = measure(options, Console(stderr=True))
-        options.json.parent.mkdir(parents=True, exist_ok=True)
-        options.json.write_text(json.dumps(asdict(run), indent=1) + "\n")
+    run = load(options.json) if options.show else measure(options, Console(stderr=True))
     show(run, console)
     if options.docs:
         write_page(run, PROJECT / "docs" / "spark.md")
@@ -88,7 +84,7 @@ def main(arguments: Sequence[str]) -> int:
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench.spark", description=__doc__)
     parser.add_argument("--rows", type=int, default=2_000_000, help="rows of a job (default: 2,000,000)")
-    parser.add_argument("--batches", type=int, default=100, help="batches of a latency row (default: 100)")
+    parser.add_argument("--batches", type=int, default=40, help="batches of a latency row (default: 40)")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", action="append", default=[], metavar="WORD", help="jobs with this word")
     parser.add_argument("--kafka", action="store_true", help="on Apache Kafka instead of on Ottla")
@@ -118,6 +114,9 @@ def measure(options: argparse.Namespace, aside: Console) -> Run:
     with ExitStack() as stack:
         directory = Path(tempfile.mkdtemp(prefix="ottla-bench-spark-"))
         stack.callback(shutil.rmtree, directory, ignore_errors=True)
+        # As where the package is installed: compiled once, and not by each of Spark's processes.
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+        os.environ["PYTHONPYCACHEPREFIX"] = str(directory / "bytecode")
         server: BrokerProcess | KafkaNode = KafkaNode() if options.kafka else BrokerProcess()
         stack.enter_context(server)
         where = {"spark.jars": ",".join(map(str, found))} if found else {}
@@ -131,6 +130,8 @@ def measure(options: argparse.Namespace, aside: Console) -> Run:
             connector=version_of(found) if found else None,
             machine={**description(), "Spark": spark.version},
         )
+        # Kept after every row, as a whole run takes long.
+        options.json.parent.mkdir(parents=True, exist_ok=True)
         bench = Bench(spark, server.bootstrap, directory, options.rows, options.batches)
         bench.fill()
         for job in chosen(options):
@@ -139,6 +140,7 @@ def measure(options: argparse.Namespace, aside: Console) -> Run:
                 row.samples.setdefault(source, []).append(value)
             told = (f"{source} {measured(row.summary(source))}" for source in row.samples)
             aside.print(f"{row.name}, {row.unit}: {', '.join(told)}", highlight=False, style="dim")
+            options.json.write_text(json.dumps(asdict(run), indent=1) + "\n")
         return run
 
 
