@@ -17,6 +17,7 @@ from tools.interop.page import between, matrix
 from tools.interop.results import FAILED, NOT_RUN, OK, Cell, Row, outcome
 from tools.interop.toolchains import SOURCES, NotAvailable
 from tools.interop.wire import Wire
+from tools.kafka.node import complaints
 
 
 @pytest.fixture(scope="module")
@@ -98,3 +99,12 @@ def test_the_page_is_rewritten_between_its_markers() -> None:
     assert between(text, "matrix", table) == (
         f"head <!-- matrix: begin -->\n\n{table}\n\n<!-- matrix: end --> tail"
     )
+
+
+def test_a_log_that_kafka_repaired_is_a_complaint_and_a_busy_machine_is_none() -> None:
+    busy = "[2026-01-01 00:00:00,000] ERROR Exceptionally slow controller event (EventPerformanceMonitor)"
+    grown = (
+        "[2026-01-01 00:00:00,000] ERROR Expected t-3 to exist, but it was missing. Creating it (TopicsDelta)"
+    )
+    repaired = "[2026-01-01 00:00:00,000] WARN Corrupted index found, recovering segment (UnifiedLog)"
+    assert complaints("\n".join((busy, grown, repaired))) == [repaired]

@@ -128,7 +128,6 @@ CLIENTS = {
             lambda: node_program("platformatic-kafka"),
             {
                 "group-share": NO_SHARE_GROUPS,
-                "static": "takes an instance id, but closing always leaves the group",
                 "old-versions": "knows no ApiVersions request before that of Kafka 2.4",
             },
         ),

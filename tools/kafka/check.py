@@ -15,7 +15,7 @@ from pathlib import Path
 from tools.broker_process import BrokerProcess
 from tools.kafka.dump import dump_directory
 from tools.kafka.java_tools import run_java_tools
-from tools.kafka.node import KafkaNode
+from tools.kafka.node import KafkaNode, complaints
 from tools.kafka.run import ToolFailed, run_tool
 from tools.kafka.workload import Contents, append_everywhere, differences, read_everything, write_workload
 
@@ -102,11 +102,7 @@ def kafka_serves(directory: Path, expected: Contents) -> list[str]:
     with KafkaNode(directory, node_id=node_id(directory)) as kafka:
         problems = differences(expected, read_everything(kafka.bootstrap))
         append_everywhere(kafka.bootstrap, b"by Apache Kafka")
-        # What Kafka says while it loads: a log that it had to repair was not written as it should be.
-        for line in kafka.log().splitlines():
-            if " ERROR " in line or "Corrupt" in line or "corrupt" in line:
-                problems.append(line)
-        return problems
+        return problems + complaints(kafka.log())
 
 
 def ottla_serves(directory: Path) -> list[str]:

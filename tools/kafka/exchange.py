@@ -27,9 +27,9 @@ from kafka.errors import KafkaError
 from tools.broker_process import BrokerProcess, free_port
 from tools.kafka.carried import Carried
 from tools.kafka.dump import dump_directory
-from tools.kafka.node import KafkaNode
+from tools.kafka.node import KafkaNode, complaints
 from tools.kafka.run import run_tool
-from tools.kafka.state import Known, observe, settled
+from tools.kafka.state import KINDS, Known, about, observe, settled
 from tools.kafka.workload import (
     Contents,
     append_everywhere,
@@ -102,6 +102,8 @@ class Exchange:
                 problems += complaints(broker.log())
                 self.kafka_was_here = True
             self.known, self.contents = observe(broker.bootstrap), read_everything(broker.bootstrap)
+            # Two brokers that both say nothing would agree on it.
+            problems += [f"nothing is known of {kind}" for kind in KINDS if not about(self.known, kind)]
             if not kill:
                 broker.stop()
             return problems
@@ -124,8 +126,8 @@ def exchange(turns: Sequence[str], report: Report, *, kill: bool = False) -> Non
             before = f" after {turns[number - 1]}{' was killed' if kill else ''}" if number else " on nothing"
             try:
                 report(name + before, chain.turn(name, f"turn-{number}", kill=kill))
-            except (RuntimeError, KafkaException, KafkaError) as error:
-                report(name + before, str(error).splitlines()[-20:])
+            except (RuntimeError, TimeoutError, KafkaException, KafkaError) as error:
+                report(name + before, str(error).splitlines()[-20:] or [repr(error)])
                 return
             if not kill:
                 found = dump_directory(chain.directory.path)
@@ -196,13 +198,3 @@ def only_kafka(bootstrap: str, *, first: bool) -> list[str]:
     if "iterations=4096" not in run_tool("configs", *server, "--describe", *user):
         problems.append("the SCRAM credential is gone")
     return problems
-
-
-def complaints(log: str) -> list[str]:
-    """What Kafka says while it loads: a log that it had to repair was not written as it should be."""
-    harmless = (
-        "to exist, but it was missing. Creating",  # said of partitions that a topic grows by
-        "EventPerformanceMonitor",  # a busy machine
-    )
-    lines = [line for line in log.splitlines() if " ERROR " in line or "orrupt" in line]
-    return [line[:400] for line in lines if not any(words in line for words in harmless)]

@@ -81,7 +81,10 @@ def steps(bootstrap: str, folder: Path) -> Iterator[Step]:
     yield Step(f"topics {server} --describe --topic {topic}", ("PartitionCount: 4",))
     yield Step(f"log-dirs {server} --describe --topic-list {topic}", (f'"partition":"{topic}-0"',))
     yield Step(f"transactions {server} describe-producers --topic {topic} --partition 0", ("LastSequence",))
-    yield Step(f"leader-election {server} --election-type preferred --topic {topic} --partition 0")
+    yield Step(
+        f"leader-election {server} --election-type preferred --topic {topic} --partition 0",
+        ("Valid replica already",),
+    )
     yield Step(f"reassign {server} --list", ("No partition reassignments found",))
     yield Step(f"metadata-quorum {server} describe --status", ("LeaderId:", "HighWatermark:"))
     yield Step(f"metadata-quorum {server} describe --replication", ("Leader",))
@@ -134,6 +137,7 @@ def group_steps(server: str, topic: str) -> Iterator[Step]:
     yield Step(
         f"console-share-consumer {server} --topic {topic} --group {share} --max-messages 10"
         " --timeout-ms 30000",
+        ("\n",),
     )
     yield Step(f"share-groups {server} --list", (share,))
     yield Step(f"share-groups {server} --describe --group {share} --offsets", (topic,))

@@ -39,7 +39,7 @@ SHORT_NAMES = {
 
 
 class ToolFailed(RuntimeError):
-    """A tool ended with an exit code other than zero."""
+    """A tool ended with an exit code other than zero, or not at all."""
 
 
 def run_tool(
@@ -51,14 +51,17 @@ def run_tool(
     brief: bool = True,
 ) -> str:
     """Stdout of the tool; its stderr is part of the error when it fails."""
-    done = subprocess.run(
-        command(SHORT_NAMES.get(tool, tool), *arguments, heap=heap, brief=brief),
-        input=stdin,
-        capture_output=True,
-        text=True,
-        timeout=timeout,
-        check=False,
-    )
+    try:
+        done = subprocess.run(
+            command(SHORT_NAMES.get(tool, tool), *arguments, heap=heap, brief=brief),
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise ToolFailed(f"{tool} {' '.join(arguments)} did not end within {timeout:g} s") from error
     if done.returncode != 0:
         raise ToolFailed(
             f"{tool} {' '.join(arguments)} ended with {done.returncode}:\n{done.stdout}{done.stderr}"

@@ -24,6 +24,14 @@ Known = dict[str, Any]
 """A path such as `configs/topic/plain` to what is known there."""
 
 
+KINDS = ("topics", "configs", "groups", "offsets", "transactions", "producers", "features")
+
+
+def about(known: Known, kind: str) -> list[Any]:
+    """All that is not empty of one kind."""
+    return [found for path, found in known.items() if path.startswith(f"{kind}/") and found]
+
+
 def observe(bootstrap: str) -> Known:
     """Asks until all coordinators have loaded their logs."""
     deadline = time.monotonic() + SECONDS
@@ -37,7 +45,7 @@ def observe(bootstrap: str) -> Known:
 
 def settled(bootstrap: str, expected: Known) -> list[str]:
     """What a broker that has just started does not know. It may take a while to load everything."""
-    deadline = time.monotonic() + SECONDS
+    deadline = time.monotonic() + 2 * SECONDS
     while problems := changes(expected, observe(bootstrap)):
         if time.monotonic() > deadline:
             return problems
