@@ -139,7 +139,8 @@ def measure(options: argparse.Namespace, aside: Console) -> Run:
             for source, value in in_turns(job, bench, with_connector=bool(found), rounds=options.rounds):
                 row.samples.setdefault(source, []).append(value)
             told = (f"{source} {measured(row.summary(source))}" for source in row.samples)
-            aside.print(f"{row.name}, {row.unit}: {', '.join(told)}", highlight=False, style="dim")
+            line = f"{row.name}, {row.unit}: {', '.join(told)}"
+            aside.print(line, highlight=False, style="dim", soft_wrap=True)
             options.json.write_text(json.dumps(asdict(run), indent=1) + "\n")
         return run
 
