@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from struct import unpack
 from typing import Final
 
@@ -9,6 +10,7 @@ _MASK: Final = 0xFFFF_FFFF
 _SIGN: Final = 0x8000_0000
 
 
+@lru_cache(1024)  # the same groups and transactions come again and again
 def hash_code(text: str) -> int:
     """`String.hashCode`: over UTF-16 units, in wrapping 32-bit arithmetic."""
     encoded = text.encode("utf-16-le", "surrogatepass")  # Java's strings may hold half a pair

@@ -326,7 +326,8 @@ def build_batch(header: BatchHeader, section: Buffer, level: int | None = None) 
     payload = compress(header.codec, section, level)
     batch = bytearray(HEADER_SIZE + len(payload))
     batch[HEADER_SIZE:] = payload
-    _HEADER.pack_into(batch, 0, *header._replace(batch_length=len(batch) - LOG_OVERHEAD))
+    base_offset, _, *others = header
+    _HEADER.pack_into(batch, 0, base_offset, len(batch) - LOG_OVERHEAD, *others)
     write_crc(batch)
     return batch
 

@@ -12,15 +12,25 @@ class InSyncReplicas:
     is smaller than `min_insync_replicas` (KIP-966): what too few replicas hold is not shown to anyone.
     """
 
-    __slots__ = ("_ends", "is_leader_alone", "leader", "members", "min_insync_replicas", "replicas")
+    __slots__ = (
+        "_ends",
+        "is_large_enough",
+        "is_leader_alone",
+        "leader",
+        "members",
+        "min_insync_replicas",
+        "replicas",
+    )
 
     def __init__(self, leader: int) -> None:
         self.leader = leader
         self.replicas: tuple[int, ...] = (leader,)
         self.members: frozenset[int] = frozenset((leader,))
         self.min_insync_replicas = 1
-        # Asked on every append, so it is kept rather than worked out.
+        # Both are asked on every append, so they are kept rather than worked out. In a set that is large
+        # enough acks=all may be promised: the floor is never above the number of replicas there are.
         self.is_leader_alone = True
+        self.is_large_enough = True
         self._ends: dict[int, int] = {}
 
     def reset(self, replicas: Iterable[int], members: Iterable[int], min_insync_replicas: int) -> None:
@@ -29,12 +39,8 @@ class InSyncReplicas:
         self.members = frozenset(members)
         self.min_insync_replicas = min_insync_replicas
         self.is_leader_alone = self.members == {self.leader}
+        self.is_large_enough = len(self.members) >= min(min_insync_replicas, len(self.replicas))
         self._ends = {replica: end for replica, end in self._ends.items() if replica in self.replicas}
-
-    @property
-    def is_large_enough(self) -> bool:
-        """Whether acks=all may be promised: the floor is never above the number of replicas there are."""
-        return len(self.members) >= min(self.min_insync_replicas, len(self.replicas))
 
     def advance(self, replica: int, end_offset: int) -> None:
         """A replica holds everything below `end_offset`."""

@@ -372,7 +372,8 @@ class Node:
             if topic in topics:
                 settings = self.topic_settings(topic)
                 partition.log.settings = settings
-                partition.isr.min_insync_replicas = settings.min_insync_replicas
+                isr = partition.isr
+                isr.reset(isr.replicas, isr.members, settings.min_insync_replicas)
 
     # --- failures ------------------------------------------------------------------------
 

@@ -1,7 +1,7 @@
 """One client connection: frames in, replies out, in order.
 
 Requests are started in the order they arrive. One that finishes without waiting is answered in the same
-turn of the loop and costs no task; one that waits goes on as a task, and replies still leave in request
+turn of the loop; one that waits goes on when that is over (`stepping`), and replies still leave in request
 order. So appends keep the client's order, waits overlap, and the queue of unanswered requests is the
 back-pressure: when it is full, or the client does not read its answers, we stop reading from the socket.
 
@@ -15,7 +15,6 @@ import asyncio
 import logging
 import socket
 import struct
-from collections import deque
 from collections.abc import Callable
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -29,7 +28,7 @@ from ottla.server.api import API_VERSIONS
 from ottla.server.context import Context, Disconnect
 from ottla.server.produce_lane import ProduceLanes
 from ottla.server.routes import Route
-from ottla.server.stepping import carry_on
+from ottla.server.stepping import Suspended
 
 if TYPE_CHECKING:
     from ottla.server.listener import Listener
@@ -78,13 +77,14 @@ class Scratch:
 class Reply:
     """A place in the queue of replies; taken when a request starts, filled when it is answered."""
 
-    __slots__ = ("correlation_id", "frame_bytes", "response", "route")
+    __slots__ = ("correlation_id", "frame_bytes", "response", "route", "suspended")
 
     def __init__(self, route: Route, correlation_id: int, frame_bytes: int) -> None:
         self.route = route
         self.correlation_id = correlation_id
         self.frame_bytes = frame_bytes
         self.response: Any = PENDING
+        self.suspended: Suspended | None = None
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -96,6 +96,7 @@ class Connection(asyncio.BufferedProtocol):
         "_frame",
         "_frame_view",
         "_have",
+        "_is_answering",
         "_is_fresh",
         "_lanes",
         "_left",
@@ -105,7 +106,6 @@ class Connection(asyncio.BufferedProtocol):
         "_reading_paused",
         "_replies",
         "_scratch",
-        "_tasks",
         "_transport",
         "_unanswered_bytes",
         "_write_paused",
@@ -127,12 +127,13 @@ class Connection(asyncio.BufferedProtocol):
         self._frame: bytearray | None = None  # a large frame on its way
         self._frame_view: memoryview
         self._have = self._need = 0
-        self._replies: deque[Reply] = deque()
-        self._tasks: set[asyncio.Task[Any]] = set()
+        # A list: a deque takes 700 bytes, of every connection, and this one is seldom longer than a few.
+        self._replies: list[Reply] = []
         # Who intercepts requests is to see every one of them.
         self._lanes = ProduceLanes(learns=listener.routes.intercept is None)
         self._unanswered_bytes = 0
         self._fetching = False
+        self._is_answering = False  # soon, that is
         self._is_fresh = True  # nothing has been asked yet
         self.endings: dict[object, Callable[[], None]] = {}  # what is to be done when the connection ends
         self._client_id_bytes: bytes | bytearray = b""
@@ -163,11 +164,12 @@ class Connection(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._closing = True
         self._listener.forget(self)
-        for task in self._tasks:
-            task.cancel()
+        replies, self._replies = self._replies, []
+        for reply in replies:
+            if reply.suspended is not None:
+                reply.suspended.cancel()
         for end in self.endings.values():
             end()
-        self._replies.clear()
         self._left = b""
         self._frame = None
 
@@ -303,37 +305,46 @@ class Connection(asyncio.BufferedProtocol):
             self._unanswered_bytes += reply.frame_bytes
             self._fetching = route.carries_records
             began = monotonic()
-            task = self._listener.loop.create_task(carry_on(steps, waits_for))
-            self._tasks.add(task)
-            task.add_done_callback(lambda task: self._finished(task, reply, began))
+            reply.suspended = Suspended(
+                steps, waits_for, lambda result, error: self._finished(reply, began, result, error)
+            )
         self._replies.append(reply)
         if route.carries_records and reply.response is not PENDING:
             self._answer()  # before the next one is started: answers with records in them are large
 
-    def _finished(self, task: asyncio.Task[Any], reply: Reply, began: float) -> None:
+    def _finished(self, reply: Reply, began: float, result: Any, error: BaseException | None) -> None:
         """A handler that had to wait is done."""
+        reply.suspended = None
         reply.route.waited(monotonic() - began)
-        self._tasks.discard(task)
         self._unanswered_bytes -= reply.frame_bytes
         if reply.route.carries_records:
             self._fetching = False
         if self._closing:
-            if not task.cancelled():
-                task.exception()  # nobody is left to be told
-            return
-        if task.cancelled():
+            return  # nobody is left to be told
+        if error is None:
+            reply.response = result
+        elif isinstance(error, asyncio.CancelledError):
             # Not by us: what it waited for was given up, and without its answer no later one could leave.
             self._refuse(f"{reply.route.name} was given up")
             return
-        error = task.exception()
-        if error is None:
-            reply.response = task.result()
         elif isinstance(error, Disconnect):
             self._refuse(str(error))
             return
         elif not self._failed(reply, error):
             return
         if self._replies and self._replies[0] is reply:
+            if len(self._replies) == 1:
+                self._answer_suspended()
+            elif not self._is_answering:
+                # One sync or one rebalance releases many: all that are done in this turn of the loop leave in
+                # one write.
+                self._is_answering = True
+                self._listener.loop.call_soon(self._answer_suspended)
+
+    def _answer_suspended(self) -> None:
+        """Answer what had to wait, and go on with what waited behind it."""
+        self._is_answering = False
+        if not self._closing:
             try:
                 self._answer()
             except Exception:
@@ -353,7 +364,7 @@ class Connection(asyncio.BufferedProtocol):
         chunks: list[Buffer] = []
         unsent = 0
         while replies and replies[0].response is not PENDING:
-            reply = replies.popleft()
+            reply = replies.pop(0)
             response, route = reply.response, reply.route
             if type(response) is bytes:
                 out += response

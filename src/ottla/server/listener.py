@@ -149,8 +149,9 @@ class Listener:
             self._idle_timer.cancel()
         if self._server is not None:
             self._server.close()
-        # A connection that the kernel has just handed over is made known to us within two turns.
-        for _ in range(3):
+        # A connection that the kernel has just handed over is made known to us within two turns, and one that
+        # we refuse then is gone after one more.
+        for _ in range(4):
             await asyncio.sleep(0)
         for connection in list(self._connections):
             connection.abort()

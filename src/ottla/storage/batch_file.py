@@ -56,15 +56,15 @@ class FileBatch(NamedTuple):
         return self.position + self.size
 
     @classmethod
-    def of(cls, header: BatchHeader, position: int = 0, base_offset: int | None = None) -> FileBatch:
-        """The batch of a header, at another base offset than it says if one is given."""
-        first = header.base_offset if base_offset is None else base_offset
+    def of(cls, header: BatchHeader, place: tuple[int, int] | None = None) -> FileBatch:
+        """The batch of a header, which a leader may give another place: its base offset and leader epoch."""
+        first, leader_epoch = place or (header.base_offset, header.partition_leader_epoch)
         return cls(
-            position,
+            0,
             header.size,
             first,
             first + header.last_offset_delta,
-            header.partition_leader_epoch,
+            leader_epoch,
             header.attributes,
             header.max_timestamp,
             header.producer_id,

@@ -315,11 +315,11 @@ class Log:
             if origin is Origin.COORDINATOR and self._rules.log_append_time:
                 batches.set_max_timestamp(batch, now_ms, log_append_time=True)
                 header = batches.read_header(batch)
-            placed.append((FileBatch.of(header, base_offset=end_offset), batch))
+            placed.append((FileBatch.of(header, (end_offset, leader_epoch)), batch))
             end_offset += header.last_offset_delta + 1
         for place, batch in placed:
             _ASSIGN(batch, 0, place.base_offset, place.size - LOG_OVERHEAD, leader_epoch)
-            self._add(place._replace(leader_epoch=leader_epoch), batch, now_ms)
+            self._add(place, batch, now_ms)
         stamped = origin is Origin.COORDINATOR and self._rules.log_append_time
         return Appended(first_offset, end_offset - 1, now_ms if stamped else -1)
 
