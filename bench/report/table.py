@@ -52,13 +52,15 @@ def print_table(results: Results, console: Console) -> None:
 
 
 def verdict(results: Results) -> str:
-    ratios = [
-        comparison.ratio
+    found = [
+        (comparison.ratio, is_better(comparison))
         for row in results.rows
         for comparison in row.comparisons()
         if comparison.ratio is not None
     ]
-    ahead = sum(each >= 1 for each in ratios)
+    ahead, behind, even = (sum(better is each for _, better in found) for each in (True, False, None))
+    least = min((times for times, _ in found), default=1.0)
     return (
-        f"Ottla is ahead in {ahead} of {len(ratios)} rows; the least is {number(min(ratios, default=1.0))}x."
+        f"Ottla is ahead in {ahead} of {len(found)} rows and behind in {behind}; in {even} rounds of the two "
+        f"overlap. The least is {number(least)}x."
     )

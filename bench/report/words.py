@@ -42,8 +42,11 @@ def ratio(comparison: Comparison) -> str:
 
 
 def is_better(comparison: Comparison) -> bool | None:
-    """None where there is nothing to compare, or too little between them to tell."""
-    if comparison.ratio is None or 0.995 <= comparison.ratio < 1.005:
+    """None where there is nothing to compare, or some round of the one was like some round of the other."""
+    ottla, kafka = comparison.ottla, comparison.kafka
+    if comparison.ratio is None or ottla is None or kafka is None:
+        return None
+    if 0.995 <= comparison.ratio < 1.005 or (ottla.low <= kafka.high and kafka.low <= ottla.high):
         return None
     return comparison.ratio > 1
 

@@ -7,7 +7,7 @@ import pytest
 from bench import results as kept
 from bench.brokers import Setup
 from bench.report.page import BEGIN, END, write_page
-from bench.report.words import measured, times_floor
+from bench.report.words import is_better, measured, times_floor
 from bench.results import Durability, Results, Row
 from bench.workload import Family, Figure, Workload
 
@@ -120,3 +120,16 @@ def test_a_page_without_markers_is_left_alone(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="no markers"):
         write_page(Results(rows=[Row("Latency", "x", "y", "ms")]), page, tmp_path)
     assert page.read_text() == "# By hand\n"
+
+
+def test_one_is_ahead_only_where_no_round_of_the_other_comes_near() -> None:
+    def judged(ours: tuple[float, ...], theirs: tuple[float, ...]) -> bool | None:
+        rounds = [(FAST, Setup.OTTLA, wait(value)) for value in ours]
+        rounds += [(FAST, Setup.KAFKA, wait(value)) for value in theirs]
+        (comparison,) = run_of(*rounds).rows[0].comparisons()
+        return is_better(comparison)
+
+    assert judged((1, 2, 3), (4, 5, 6)) is True
+    assert judged((4, 5, 6), (1, 2, 3)) is False
+    assert judged((1, 2, 4), (3, 5, 6)) is None
+    assert judged((1,), ()) is None
