@@ -14,6 +14,7 @@ _STREAM_FAILED = re.compile(r"^\[STREAM_FAILED\] Query .*? terminated with excep
 _TASK_FAILED = re.compile(
     r"Job aborted due to stage failure: .*?Lost task \S+ in stage \S+ \(TID \d+\) \([^)]*\): ", re.DOTALL
 )
+_CALL_FAILED = re.compile(r"^(?:Py4JJavaError: )?An error occurred while calling \S+\.\n: ")
 _MAX_CHARACTERS = 600
 
 
@@ -55,6 +56,7 @@ def cause(text: str) -> str:
     frame.
     """
     text = text.partition("\n=== Streaming Query ===")[0].partition("\nDriver stacktrace:")[0]
+    text = _CALL_FAILED.sub("", text)
     text = _STREAM_FAILED.sub("", text)
     text = _TASK_FAILED.sub("", text)
     python = _raised_by_python(text)

@@ -57,6 +57,11 @@ Connection refused
             "[UNRESOLVED_COLUMN] A column `amonut` cannot be resolved. SQLSTATE: 42703;\n'Project [amonut]",
             "A column `amonut` cannot be resolved.",
         ),
+        (
+            "Py4JJavaError: An error occurred while calling o53.load.\n: org.apache.spark.SparkException: "
+            "[DATA_SOURCE_NOT_FOUND] Failed to find the data source: ottla. SQLSTATE: 42K02\n\tat a.B.c(D:1)",
+            "Failed to find the data source: ottla.",
+        ),
         ("requirement failed: no Update mode.", "requirement failed: no Update mode."),
         ("", ""),
     ],
