@@ -15,6 +15,7 @@ from tools.interop.features import FEATURES
 from tools.interop.matrix import run_row, terminal
 from tools.interop.page import between, matrix
 from tools.interop.results import FAILED, NOT_RUN, OK, Cell, Row, outcome
+from tools.interop.suites import Suite, failures
 from tools.interop.toolchains import SOURCES, NotAvailable
 from tools.interop.wire import Wire
 from tools.kafka.node import complaints
@@ -108,3 +109,10 @@ def test_a_log_that_kafka_repaired_is_a_complaint_and_a_busy_machine_is_none() -
     )
     repaired = "[2026-01-01 00:00:00,000] WARN Corrupted index found, recovering segment (UnifiedLog)"
     assert complaints("\n".join((busy, grown, repaired))) == [repaired]
+
+
+def test_a_test_of_a_suite_that_ottla_did_not_get_to_counts_as_failed() -> None:
+    suite = Suite(
+        "1.0", {"first": "passed", "second": "it broke"}, dict.fromkeys(("first", "third"), "passed")
+    )
+    assert failures(suite) == ["third: was not run", "second: it broke"]

@@ -11,8 +11,8 @@ import argparse
 import json
 import sys
 
+from tools.interop import command_line, suites
 from tools.interop import results as kept
-from tools.interop import suites
 from tools.interop.brokers import brokers
 from tools.interop.clients import CLIENTS
 from tools.interop.features import FEATURES
@@ -20,8 +20,6 @@ from tools.interop.matrix import run_row, terminal
 from tools.interop.page import write_page
 from tools.interop.toolchains import HOME
 from tools.kafka.distribution import KafkaUnavailable, jars, java, write_whole
-from tools.kafka.java_tools import run_java_tools
-from tools.kafka.node import KafkaNode
 
 PARTS = ("matrix", "tools", "directory", "suites")
 DIRECTORY = HOME / "directory.json"
@@ -56,7 +54,7 @@ def main(arguments: list[str]) -> int:
             failed |= run[part](options)
         if some:
             return int(failed)
-    write_page(in_order(kept.load()), suites.load(), known_directory())
+    write_page(in_order(kept.load()), suites.load(), known_directory(), command_line.load())
     return int(failed)
 
 
@@ -93,18 +91,12 @@ def in_order(known: kept.Results) -> kept.Results:
 
 def tools(options: argparse.Namespace) -> bool:
     """Kafka's tools against Ottla; and against Apache Kafka, to prove what they are expected to print."""
-    from tools.kafka.check import java_tools, report
-
-    def referee() -> list[str]:
-        with KafkaNode() as kafka:
-            return run_java_tools(kafka.bootstrap)
-
-    if not available("Kafka's own tools"):
+    found = command_line.run_everything(not options.no_referee, say)
+    if isinstance(found, str):
+        say(f"Kafka's own tools: not run: {found}")
         return False
-    failed = report("Kafka's own tools work against Ottla", java_tools)
-    if not options.no_referee:
-        report("Kafka's own tools work against Apache Kafka", referee)
-    return failed
+    command_line.save(found)
+    return any(brokers["Ottla"] for brokers in found.values())
 
 
 def available(title: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from tools.interop.command_line import Found
 from tools.interop.features import FEATURES
 from tools.interop.matrix import sign
 from tools.interop.results import CANNOT, NOT_RUN, OK, REFEREE_FAILED, Cell, Results
@@ -13,13 +14,20 @@ from tools.kafka.distribution import PROJECT, VERSION
 PAGE = PROJECT / "docs" / "interop.md"
 
 
-def write_page(results: Results, suite: Suite | None, directory: list[tuple[str, list[str]]] | None) -> None:
+def write_page(
+    results: Results,
+    suite: Suite | None,
+    directory: list[tuple[str, list[str]]] | None,
+    tools: Found | None,
+) -> None:
     text = PAGE.read_text()
     text = between(text, "matrix", matrix(results))
     if suite is not None:
         text = between(text, "suites", suites(suite))
     if directory is not None:
         text = between(text, "directory", steps(directory))
+    if tools is not None:
+        text = between(text, "tools", releases(tools))
     PAGE.write_text(text)
 
 
@@ -91,6 +99,15 @@ def suites(suite: Suite) -> str:
         if result not in ("passed", "skipped"):
             lines.append(f"- `{test}` fails: {EXPECTED.get(test, result)}.")
     lines += [f"- `{file}` is left out: its tests {why}." for file, why in LEFT_OUT.items()]
+    return "\n".join(lines)
+
+
+def releases(tools: Found) -> str:
+    lines = [f"| | Ottla | Apache Kafka {VERSION} |", "|---|---|---|"]
+    for release, brokers in tools.items():
+        cells = [brokers.get(name, ["not run"]) for name in ("Ottla", "Apache Kafka")]
+        shown = [escaped(problems[0]) if problems else "✓" for problems in cells]
+        lines.append(f"| tools of Kafka {release} | " + " | ".join(shown) + " |")
     return "\n".join(lines)
 
 

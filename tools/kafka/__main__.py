@@ -1,4 +1,4 @@
-"""`python -m tools.kafka fetch | serve | tool NAME ARGS... | check DIRECTORY | exchange`."""
+"""`python -m tools.kafka fetch | serve | tool NAME ARGS... | check DIRECTORY | tools | exchange`."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 from tools.kafka.distribution import VERSION, KafkaUnavailable, jars
+from tools.kafka.java_tools import run_java_tools
 from tools.kafka.node import KafkaNode
 from tools.kafka.run import SHORT_NAMES, ToolFailed, run_tool
 
@@ -28,6 +29,8 @@ def main(arguments: list[str]) -> int:
     tool.add_argument("arguments", nargs=argparse.REMAINDER)
     check = commands.add_parser("check", help="let Kafka read a data directory that Ottla wrote")
     check.add_argument("directory", type=Path, nargs="?", default=None, help="default: have Ottla write one")
+    tools = commands.add_parser("tools", help="run the tools against a broker that is there")
+    tools.add_argument("bootstrap", metavar="HOST:PORT")
     commands.add_parser("exchange", help="run Ottla and Kafka in turn on one directory, and compare")
     options = parser.parse_args(arguments)
     try:
@@ -37,6 +40,10 @@ def main(arguments: list[str]) -> int:
             serve_until_interrupted(options)
         elif options.command == "tool":
             print(run_tool(options.name, *options.arguments, stdin=piped()), end="")
+        elif options.command == "tools":
+            found = run_java_tools(options.bootstrap)
+            print("\n".join(found))
+            return int(bool(found))
         elif options.command == "exchange":
             from tools.kafka.exchange import every_exchange
 

@@ -1,6 +1,7 @@
 """Kafka's own command line tools, and with them the Java clients, against a running broker.
 
-The Java clients always speak the newest versions, topic ids and fetch sessions included.
+The Java clients always speak the newest versions, topic ids and fetch sessions included. Those of an older
+release (`KAFKA_VERSION=3.9.1`) know fewer tools, and some options by other names.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from tools.kafka.distribution import VERSION
 from tools.kafka.run import ToolFailed, run_tool
 
 
@@ -21,6 +23,16 @@ class Step(NamedTuple):
     words: str
     expected: tuple[str, ...] = ()
     stdin: str = ""
+    since: int = 3
+    """The first major release that has it."""
+
+
+MAJOR = int(VERSION.split(".")[0])
+OPTIONS_IN_3 = {
+    "--reader-property": "--property",
+    "--formatter-property": "--property",
+    "--command-property": "--producer-props",
+}
 
 
 def run_java_tools(bootstrap: str) -> list[str]:
@@ -29,6 +41,10 @@ def run_java_tools(bootstrap: str) -> list[str]:
     with tempfile.TemporaryDirectory(prefix="ottla-java-tools-") as folder:
         for step in steps(bootstrap, Path(folder)):
             tool, *arguments = step.words.split()
+            if step.since > MAJOR:
+                continue
+            if MAJOR == 3:
+                arguments = [OPTIONS_IN_3.get(argument, argument) for argument in arguments]
             try:
                 output = run_tool(tool, *arguments, stdin=step.stdin, timeout=90)
             except ToolFailed as error:
@@ -90,8 +106,9 @@ def steps(bootstrap: str, folder: Path) -> Iterator[Step]:
     yield Step(f"metadata-quorum {server} describe --replication", ("Leader",))
     yield Step(f"features {server} describe", ("metadata.version",))
     yield Step(f"cluster cluster-id {server}", ("Cluster ID: ",))
-    yield Step(f"cluster list-endpoints {server}", ("unfenced",))
-    yield Step(f"api-versions {server}", ("Produce(0): 0 to 13 [usable: 13]", "[usable: 18]"))
+    yield Step(f"cluster list-endpoints {server}", ("unfenced",), since=4)
+    usable = ("Produce(0): 0 to 13 [usable: 13]", "[usable: 18]") if MAJOR > 3 else ("to 18 [usable: 17]",)
+    yield Step(f"api-versions {server}", usable)
     yield Step(
         f"producer-perf --topic {topic} --num-records 100000 --record-size 100 --throughput -1"
         f" --command-property bootstrap.servers={bootstrap}",
@@ -101,23 +118,24 @@ def steps(bootstrap: str, folder: Path) -> Iterator[Step]:
         f"end-to-end-latency {server} --topic {topic}-echo --num-records 100 --producer-acks all"
         " --record-size 100",
         ("Avg latency",),
+        since=4,
     )
     yield Step(f"verifiable-producer {server} --topic {topic} --max-messages 100", ('"acked":100',))
     yield from group_steps(server, topic)
     yield Step(f"topics {server} --delete --topic {topic}")
-    yield Step(f"topics {server} --list", (f"-{topic}\n", f"{topic}-echo"))
+    yield Step(f"topics {server} --list", (f"-{topic}\n",))
 
 
 def group_steps(server: str, topic: str) -> Iterator[Step]:
     """Groups of all kinds and their offsets, and transactions; on a topic that has records."""
-    classic, modern, share = (f"{topic}-{kind}" for kind in ("classic", "modern", "share"))
+    classic, modern = (f"{topic}-{kind}" for kind in ("classic", "modern"))
     for group, protocol in ((classic, "classic"), (modern, "consumer")):
         yield Step(
             f"verifiable-consumer {server} --topic {topic} --group-id {group} --group-protocol {protocol}"
             " --reset-policy earliest --max-messages 100",
             ('"name":"partitions_assigned"', '"name":"records_consumed"', '"success":true'),
         )
-    yield Step(f"groups {server} --list", (f"{classic} ", f"{modern} "))
+    yield Step(f"groups {server} --list", (f"{classic} ", f"{modern} "), since=4)
     yield Step(f"consumer-groups {server} --list --type consumer", (modern, f"-{classic}"))
     yield Step(f"consumer-groups {server} --describe --group {classic} --state", ("Empty",))
     yield Step(f"consumer-groups {server} --describe --group {classic} --offsets", (topic,))
@@ -129,19 +147,7 @@ def group_steps(server: str, topic: str) -> Iterator[Step]:
         f"consumer-groups {server} --delete-offsets --group {classic} --topic {topic}", ("Successful",)
     )
     yield Step(f"consumer-groups {server} --delete --group {classic}", ("was successful",))
-    yield Step(
-        f"configs {server} --alter --entity-type groups --entity-name {share}"
-        " --add-config share.auto.offset.reset=earliest",
-        ("Completed updating config",),
-    )
-    yield Step(
-        f"console-share-consumer {server} --topic {topic} --group {share} --max-messages 10"
-        " --timeout-ms 30000",
-        ("\n",),
-    )
-    yield Step(f"share-groups {server} --list", (share,))
-    yield Step(f"share-groups {server} --describe --group {share} --offsets", (topic,))
-    yield Step(f"share-groups {server} --delete --group {share}", ("Deletion of requested share groups",))
+    yield from share_steps(server, topic)
     yield Step(
         f"producer-perf --topic {topic} --num-records 1000 --record-size 100 --throughput -1"
         f" --transactional-id {topic} --transaction-duration-ms 200"
@@ -151,3 +157,24 @@ def group_steps(server: str, topic: str) -> Iterator[Step]:
     yield Step(f"transactions {server} list", (topic, "CompleteCommit"))
     yield Step(f"transactions {server} describe --transactional-id {topic}", ("CompleteCommit",))
     yield Step(f"transactions {server} find-hanging --broker-id 1")
+
+
+def share_steps(server: str, topic: str) -> Iterator[Step]:
+    share = f"{topic}-share"
+    yield Step(
+        f"configs {server} --alter --entity-type groups --entity-name {share}"
+        " --add-config share.auto.offset.reset=earliest",
+        ("Completed updating config",),
+        since=4,
+    )
+    yield Step(
+        f"console-share-consumer {server} --topic {topic} --group {share} --max-messages 10"
+        " --timeout-ms 30000",
+        ("\n",),
+        since=4,
+    )
+    yield Step(f"share-groups {server} --list", (share,), since=4)
+    yield Step(f"share-groups {server} --describe --group {share} --offsets", (topic,), since=4)
+    yield Step(
+        f"share-groups {server} --delete --group {share}", ("Deletion of requested share groups",), since=4
+    )

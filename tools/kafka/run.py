@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 
-from tools.kafka.distribution import command
+from tools.kafka.distribution import VERSION, command
 
 # The names that are worth remembering; any other class may be given in full.
 SHORT_NAMES = {
@@ -37,6 +37,12 @@ SHORT_NAMES = {
     "verifiable-consumer": "org.apache.kafka.tools.VerifiableConsumer",
 }
 
+# Where Kafka 3 had tools that have moved since.
+NAMES_IN_3 = {
+    "api-versions": "kafka.admin.BrokerApiVersionsCommand",
+    "console-producer": "kafka.tools.ConsoleProducer",
+}
+
 
 class ToolFailed(RuntimeError):
     """A tool ended with an exit code other than zero, or not at all."""
@@ -53,7 +59,7 @@ def run_tool(
     """Stdout of the tool; its stderr is part of the error when it fails."""
     try:
         done = subprocess.run(
-            command(SHORT_NAMES.get(tool, tool), *arguments, heap=heap, brief=brief),
+            command(class_of(tool), *arguments, heap=heap, brief=brief),
             input=stdin,
             capture_output=True,
             text=True,
@@ -67,3 +73,8 @@ def run_tool(
             f"{tool} {' '.join(arguments)} ended with {done.returncode}:\n{done.stdout}{done.stderr}"
         )
     return done.stdout
+
+
+def class_of(tool: str) -> str:
+    names = SHORT_NAMES | NAMES_IN_3 if VERSION.startswith("3.") else SHORT_NAMES
+    return names.get(tool, tool)
