@@ -220,10 +220,6 @@ class Node:
             return None
         return self.flushers[partition.directory].synced(partition.log, last_offset + 1)
 
-    def answers_at_once(self, partition: Partition) -> bool:
-        """Whether acks=all has nothing to wait for: no other replica, and no sync."""
-        return not self.is_durable and partition.isr.is_leader_alone
-
     def topic_settings(self, topic: str) -> TopicSettings:
         known = self._topic_settings.get(topic)
         if known is None:

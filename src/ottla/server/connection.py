@@ -28,7 +28,7 @@ from ottla.server.api import API_VERSIONS
 from ottla.server.context import Context, Disconnect
 from ottla.server.produce_lane import ProduceLanes
 from ottla.server.routes import Route
-from ottla.server.stepping import Suspended
+from ottla.server.stepping import Steps, Suspended
 
 if TYPE_CHECKING:
     from ottla.server.listener import Listener
@@ -257,8 +257,11 @@ class Connection(asyncio.BufferedProtocol):
                 if answer is not None:
                     lane.route.requests += 1
                     reply = Reply(lane.route, correlation_id, 0)
-                    reply.response = answer
-                    self._replies.append(reply)
+                    if isinstance(answer, bytes):
+                        reply.response = answer
+                        self._replies.append(reply)
+                    else:
+                        self._run(reply, answer)
                     return
         route = self._listener.routes.find(key, version)
         if route is None:
@@ -288,13 +291,17 @@ class Connection(asyncio.BufferedProtocol):
         except (MalformedFrame, UnicodeDecodeError) as error:
             self._refuse(f"a malformed {route.name} v{version} request: {error}")
             return
-        steps = route.handle(request, Context(version, client_id, self, self._node))
+        self._run(reply, route.handle(request, Context(version, client_id, self, self._node)))
+        if key == PRODUCE and not self._closing:
+            self._lanes.learn(self._node, route, request, buffer, position, end)
+
+    def _run(self, reply: Reply, steps: Steps) -> None:
+        """Run a handler up to its first wait, or to its end."""
+        route = reply.route
         try:
             waits_for = steps.send(None)
         except StopIteration as done:
             reply.response = done.value
-            if key == PRODUCE:
-                self._lanes.learn(self._node, route, request, buffer, position, end)
         except Disconnect as reason:
             self._refuse(str(reason))
             return

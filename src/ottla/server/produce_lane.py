@@ -5,16 +5,20 @@ timeout, topic, partition) is the same bytes every time, and so is everything in
 A connection learns these bytes from a request that went the ordinary way (`handlers/produce.py`) and then
 recognises the next one by comparing them, which saves decoding it, handling it and encoding the answer.
 
-The lane only ever answers success. Whatever it cannot append goes the ordinary way, where nothing has
-happened yet, and is answered there. It answers with the same bytes as the ordinary way, which a test checks.
+What it cannot append goes the ordinary way, where nothing has happened yet, and is answered there. What it
+can is answered with the same bytes as the ordinary way, which a test checks. A sync that fails afterwards is
+told as the handler tells it.
 """
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Coroutine
 from struct import Struct
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ottla.core.types import INTERNAL_TOPICS
+from ottla.protocol import codec
 from ottla.protocol.errors import KafkaError
 from ottla.protocol.messages.produce import (
     PartitionProduceResponse,
@@ -23,6 +27,8 @@ from ottla.protocol.messages.produce import (
     TopicProduceResponse,
 )
 from ottla.replication.partition import Partition
+from ottla.server.handlers.produce import take_outcome
+from ottla.server.waiting import settled
 
 if TYPE_CHECKING:
     from ottla.runtime.node import Node
@@ -58,6 +64,7 @@ class ProduceLane:
         "_parts",
         "_size",
         "_tail",
+        "_timeout_ms",
         "partition",
         "prefix",
         "route",
@@ -65,14 +72,21 @@ class ProduceLane:
     )
 
     def __init__(
-        self, node: Node, route: Route, prefix: bytes, acks: int, partition: Partition, answer: bytes
+        self,
+        node: Node,
+        route: Route,
+        prefix: bytes,
+        request: ProduceRequest,
+        partition: Partition,
+        answer: bytes,
     ) -> None:
         self._node = node
         self.route = route
         self.version = route.version
         self.prefix = prefix
         self.partition = partition
-        self._acks = acks
+        self._acks = request.acks
+        self._timeout_ms = request.timeout_ms
         self._tail = b"\0\0\0" if self.version >= FLEXIBLE_SINCE else b""
         # The answer as constant stretches around the correlation id and the three numbers.
         places = [answer.index(_NUMBER.pack(mark)) for mark in (BASE_OFFSET, APPEND_TIME, START_OFFSET)]
@@ -81,8 +95,13 @@ class ProduceLane:
         self._pack = Struct(">ii" + "q".join(f"{len(part)}s" for part in self._parts)).pack
         self._size = len(answer) - 4
 
-    def append(self, buffer: bytearray, position: int, end: int, correlation_id: int) -> bytes | None:
-        """Append the batch of a request that has our prefix; the whole answer, or None to go the long way."""
+    def append(
+        self, buffer: bytearray, position: int, end: int, correlation_id: int
+    ) -> bytes | Coroutine[Any, Any, Any] | None:
+        """Append the batch of a request that has our prefix.
+
+        Gives the whole answer, now or once the batch is synced, or None to go the long way.
+        """
         position += BEFORE_CLIENT_ID + len(self.prefix)
         if self.version >= FLEXIBLE_SINCE:
             size = shift = 0
@@ -109,14 +128,14 @@ class ProduceLane:
         if buffer[position + ATTRIBUTES] & TRANSACTIONAL:
             return None
         node = self._node
-        if self._acks == -1 and not node.answers_at_once(partition):
+        if self._acks == -1 and not partition.isr.is_leader_alone:
             return None
         try:
             appended = partition.append(memoryview(buffer)[position:stop], node.clock.wall_ms(), self._acks)
         except KafkaError:
             return None
         first, second, third, last = self._parts
-        return self._pack(
+        answer = self._pack(
             self._size,
             correlation_id,
             first,
@@ -127,6 +146,20 @@ class ProduceLane:
             partition.log.start_offset,
             last,
         )
+        if self._acks == -1:
+            synced = node.synced(partition, appended.last_offset)
+            if synced is not None:
+                return self._when_synced(answer, synced)
+        return answer
+
+    async def _when_synced(self, answer: bytes, synced: asyncio.Future[None]) -> Any:
+        await settled((synced,), self._timeout_ms)
+        if synced.exception() is None:
+            return answer
+        head = 9 if self.route.tagged_reply else 8
+        response = codec.decode(ProduceResponse, self.version, answer, head)
+        take_outcome(response.responses[0].partition_responses[0], synced)
+        return response
 
 
 class ProduceLanes:
@@ -210,4 +243,4 @@ def _lane_for(
     )
     response = TopicProduceResponse(name=name, topic_id=topic.topic_id, partition_responses=[marked])
     route.write(ProduceResponse(responses=[response]), answer)
-    return ProduceLane(node, route, prefix, request.acks, partition, bytes(answer))
+    return ProduceLane(node, route, prefix, request, partition, bytes(answer))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import struct
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ import pytest
 from ottla import Broker
 from ottla.protocol import apis, codec, headers
 from ottla.protocol.batch import Record, read_records, write_batch
+from ottla.protocol.errors import KafkaError, KafkaStorageError
 from ottla.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from ottla.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from ottla.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
@@ -20,9 +22,9 @@ from ottla.server.produce_lane import ProduceLane, ProduceLanes
 PARTITIONS = 3
 
 
-@pytest.fixture(scope="module")
-def broker() -> Iterator[Broker]:
-    with Broker(properties={"ottla.durability": "kafka"}) as broker:
+@pytest.fixture(scope="module", params=["kafka", "durable"])
+def broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
+    with Broker(properties={"ottla.durability": request.param}) as broker:
         yield broker
 
 
@@ -32,7 +34,7 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     outcomes: list[bool] = []
     original = ProduceLane.append
 
-    def watched(self: ProduceLane, *args: Any) -> bytes | None:
+    def watched(self: ProduceLane, *args: Any) -> Any:
         answer = original(self, *args)
         outcomes.append(answer is not None)
         return answer
@@ -122,6 +124,33 @@ def test_answers_are_the_same_bytes_either_way(
     learned.socket.close()
     assert values(broker, short_way, 1) == [b"v" * size for size in sizes]
     assert taken == ([True] * (len(sizes) - 1) if version >= 7 else [])
+
+
+@pytest.mark.parametrize("version", [8, 9, 13])
+@pytest.mark.parametrize("error", [KafkaStorageError("the disk is gone"), None])
+def test_a_sync_that_fails_or_takes_too_long_is_told_the_same_either_way(
+    broker: Broker,
+    taken: list[bool],
+    monkeypatch: pytest.MonkeyPatch,
+    version: int,
+    error: KafkaError | None,
+) -> None:
+    def unsynced(*_: object) -> asyncio.Future[None]:
+        never: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        if error is not None:
+            never.set_exception(error)
+        return never
+
+    topic = new_topic(broker, f"unsynced-{version}-{error is None}")
+    with Client(broker) as client:
+        monkeypatch.setattr(broker.node, "synced", unsynced)
+        asked = produce(broker, topic, 0, b"v", -1)
+        asked.timeout_ms = 10
+        answers = [client.send(asked, version) for _ in range(3)]
+        assert answers[0] == answers[1] == answers[2]
+        answer = client.ask(asked, version).responses[0].partition_responses[0]
+    assert (answer.error_code, answer.base_offset) == (7 if error is None else error.code, -1)
+    assert taken == [True] * 3
 
 
 def test_a_producer_has_a_lane_for_each_partition(broker: Broker, taken: list[bool]) -> None:

@@ -86,7 +86,7 @@ async def produce(request: ProduceRequest, ctx: Context) -> ProduceResponse | No
     if waiting:
         await settled([future for _, future in waiting], request.timeout_ms)
         for answer, future in waiting:
-            _take_outcome(answer, future)
+            take_outcome(answer, future)
     response = ProduceResponse(responses=responses)
     if ctx.version >= 10:
         _point_to_leaders(response, ctx)
@@ -162,7 +162,8 @@ def _wait_for(
         waiting.append((answer, synced))
 
 
-def _take_outcome(answer: PartitionProduceResponse, future: asyncio.Future[None]) -> None:
+def take_outcome(answer: PartitionProduceResponse, future: asyncio.Future[None]) -> None:
+    """Take an answer back if what it waited for has failed."""
     error = future.exception()
     if error is None or answer.error_code:
         return
