@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,7 +12,7 @@ import typer
 from ottla.cli.options import DEFAULT_BOOTSTRAP, AsJson, examples, new_app
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from ottla.pipelines.project import Project
 
@@ -114,7 +115,8 @@ def run(
             for line in seed(project):
                 report.note(line)
             wishes = Wishes(available_now, full_refresh, lambda question: confirm(question, yes))
-            spark = open_session(project, verbose=verbose)
+            with _starting(as_json=as_json):
+                spark = open_session(project, verbose=verbose)
             try:
                 stopped_at_once = run_flows(project, spark, report, wishes)
             finally:
@@ -146,7 +148,8 @@ def dry_run(
         from ottla.pipelines.reports import report_for
         from ottla.pipelines.run import dry_run as check
 
-        spark = open_session(project, verbose=verbose)
+        with _starting(as_json=as_json):
+            spark = open_session(project, verbose=verbose)
         try:
             queries = check(project, spark, report_for(as_json=as_json, on_terminal=False))
         finally:
@@ -206,6 +209,20 @@ def _find(path: Path, **given: str | None) -> Project:
 
     kafka = {name: value for name, value in properties().items() if is_security_property(name)}
     return find(path, kafka=kafka, **given)
+
+
+@contextmanager
+def _starting(*, as_json: bool) -> Iterator[None]:
+    """Spark takes some seconds to start: on a terminal, say so meanwhile."""
+    from ottla.cli.output import for_people
+
+    if as_json or not for_people():
+        yield
+        return
+    from rich.console import Console
+
+    with Console().status("starting Spark"):
+        yield
 
 
 def _run_declarative(
