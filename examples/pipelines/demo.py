@@ -14,6 +14,7 @@ import signal
 import sys
 import time
 from collections import defaultdict
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 from typing import NoReturn
@@ -58,13 +59,13 @@ class Recorder:
         self.monotonic_at_epoch = time.monotonic() - time.time()
         self.is_stopping = False
 
-    def saw(self, batch: Batch) -> None:
+    def saw(self, batch: Batch, note: Callable[[str], None]) -> None:
         began = datetime.fromisoformat(batch.timestamp).timestamp() + self.monotonic_at_epoch
         self.reads.append(picture.Read(batch.flow, began, began + batch.duration_ms / 1000, batch.rows_in))
         if batch.flow != LIVE:
             return
         if self.feed.ident is None:
-            say(f"Spark is ready. Now {', then '.join(f'{rate:,}/s for {s:.0f} s' for s, rate in WAVES)}.")
+            note(f"Spark is ready. Now {', then '.join(f'{rate:,}/s for {s:.0f} s' for s, rate in WAVES)}.")
             self.feed.start()
             return
         if len(self.reads) > ENOUGH_BATCHES:
@@ -88,7 +89,7 @@ class Recorder:
         class Recording(kind):  # type: ignore[misc,valid-type]
             def batch(self, batch: Batch) -> None:
                 super().batch(batch)
-                recorder.saw(batch)
+                recorder.saw(batch, self.note)
 
             def refresh(self) -> None:
                 super().refresh()

@@ -9,7 +9,7 @@ import json
 import sys
 import threading
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from ottla.pipelines.failures import Failure
 from ottla.pipelines.progress import Batch, FlowProgress
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 Cells = list[list[Any]]
+WIDE: Final = 110
+"""Columns of a terminal on which all of a table is shown; on a narrower one, what matters most, uncut."""
 
 
 class Report(Protocol):
@@ -107,7 +109,8 @@ class LineReport:
 
     def finished(self) -> None:
         if self._flows:
-            _console().print(summary_table(self._flows))
+            console = _console()
+            console.print(summary_table(self._flows, console.width))
 
 
 class LiveReport(LineReport):
@@ -132,7 +135,7 @@ class LiveReport(LineReport):
 
     def refresh(self) -> None:
         with self._lock:
-            self._live.update(live_table(self._flows), refresh=True)
+            self._live.update(live_table(self._flows, self._live.console.width), refresh=True)
 
     def rows(self, flow: str, batch: int, columns: list[str], rows: Cells) -> None:
         self._live.console.print(rows_table(flow, batch, columns, rows))
@@ -148,43 +151,50 @@ def report_for(*, as_json: bool, on_terminal: bool) -> Report:
     return LiveReport() if on_terminal else LineReport()
 
 
-def live_table(flows: Iterable[FlowProgress]) -> Table:
+def live_table(flows: Iterable[FlowProgress], width: int = WIDE) -> Table:
     """A line per flow, as of its last batch."""
-    table = _table(
-        ["flow", "state"],
-        ["batch", "rows/s in", "rows/s out", "duration", "lag", "state rows", "rows in all"],
-    )
+    is_wide = width >= WIDE
+    more = ["rows/s out", "duration", "state rows"] if is_wide else []
+    table = _table(["flow", "state"], ["batch", "rows/s in", "lag", "rows in", *more])
     for each in flows:
         last = each.last
         if last is None:
-            table.add_row(each.flow, each.state, *["-"] * 7)
+            table.add_row(each.flow, each.state, *["-"] * (4 + len(more)))
             continue
         lag = ", ".join(f"{topic} {behind:,}" for topic, behind in sorted(last.lag.items()))
-        table.add_row(
+        cells = [
             each.flow,
             each.state,
             str(last.batch),
             f"{last.rows_in_per_second:,.0f}",
-            _number(last.rows_out_per_second),
-            f"{last.duration_ms:,} ms",
-            lag or "-",
-            f"{last.state_rows:,}" if last.state_rows else "-",
+            (lag or "-") if is_wide else f"{sum(last.lag.values()):,}",
             f"{each.rows_in:,}",
-        )
+        ]
+        if is_wide:
+            cells += [
+                _number(last.rows_out_per_second),
+                f"{last.duration_ms:,} ms",
+                f"{last.state_rows:,}" if last.state_rows else "-",
+            ]
+        table.add_row(*cells)
     return table
 
 
-def summary_table(flows: Iterable[FlowProgress]) -> Table:
+def summary_table(flows: Iterable[FlowProgress], width: int = WIDE) -> Table:
     """What a run has done in all."""
-    table = _table(["flow", "to", "state"], ["batches", "rows in", "rows out", "rows/s", "lag"])
+    is_wide = width >= WIDE
+    table = _table(
+        ["flow", *(["to"] if is_wide else []), "state"],
+        [*(["batches"] if is_wide else []), "rows in", "rows out", "rows/s", "lag"],
+    )
     for each in flows:
         lag = sum(each.last.lag.values()) if each.last and each.last.lag else None
         rate = each.rows_in * 1000 / each.duration_ms if each.duration_ms else None
         table.add_row(
             each.flow,
-            each.sink,
+            *([each.sink] if is_wide else []),
             each.state,
-            str(each.batches),
+            *([str(each.batches)] if is_wide else []),
             f"{each.rows_in:,}",
             _number(each.rows_out),
             _number(rate),
