@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from ottla.spark import java
+from ottla.spark.home import ARCHIVES, spark_home
 from ottla.spark.session import CHECKPOINT_FILES
 from tests.spark.conftest import FOR_TESTS, Broker
 
@@ -58,7 +59,9 @@ def test_spark_connect_on_a_machine_without_java(broker: Broker, tmp_path: Path)
         if found:
             (tools / name).symlink_to(found)
     inherited = {
-        name: value for name, value in os.environ.items() if name not in ("JAVA_HOME", "PYSPARK_PYTHON")
+        name: value
+        for name, value in os.environ.items()
+        if name not in ("JAVA_HOME", "PYSPARK_PYTHON", "SPARK_HOME")
     }
     environment = {**inherited, "PATH": str(tools), "XDG_CACHE_HOME": str(tmp_path / "cache")}
     script = SCRIPT.replace("SETTINGS", repr({**FOR_TESTS, "spark.api.mode": "connect"}))
@@ -129,3 +132,33 @@ def test_the_packaged_java_starts_with_what_spark_asks_of_it(tmp_path: Path) -> 
     asked = ["--add-modules=jdk.incubator.vector", "-Dsome.name=with  spaces", "-version"]
     done = subprocess.run([program, *asked], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
+
+
+WHERE_FROM = """
+import os
+from ottla.spark.session import session
+
+spark = session("where from", master="local[1]", **SETTINGS)
+print(os.environ["SPARK_HOME"])
+print(spark.sparkContext.parallelize([0], 1).map(lambda _: __import__("pyspark").__file__).collect()[0])
+"""
+
+
+def test_python_processes_import_the_pyspark_that_is_compiled(tmp_path: Path) -> None:
+    import pyspark
+
+    inherited = {name: value for name, value in os.environ.items() if name != "SPARK_HOME"}
+    done = subprocess.run(
+        [sys.executable, "-c", WHERE_FROM.replace("SETTINGS", repr(FOR_TESTS))],
+        env={**inherited, "XDG_CACHE_HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-6000:]
+    home, imported = done.stdout.split()
+    assert Path(home) == spark_home(tmp_path / "ottla")
+    assert Path(imported).samefile(pyspark.__file__)
+    installed = {path.name for path in Path(pyspark.__file__).parent.iterdir()}
+    assert {path.name for path in Path(home).iterdir()} == installed - {ARCHIVES}

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import shutil
 import subprocess
-import tempfile
 from pathlib import Path
 from typing import Final
+
+from ottla.spark.cache import cached
 
 OLDEST: Final = 17
 """The first version of Java that Spark 4 runs on."""
@@ -63,34 +63,11 @@ def packaged_home(cache: Path | None = None) -> Path:
             "pip install 'ottla[spark]', which brings one along"
         ) from None
     script = SHIM.format(java=JAVA)
-    # Named by what it says, so that it is never changed once it is there, whoever makes it at the same time.
-    home = (cache or _cache_directory()) / f"java-{hashlib.sha256(script.encode()).hexdigest()[:16]}"
-    if not (home / "bin" / "java").exists():
-        _make_home(home, script)
-    return home
 
-
-def _make_home(home: Path, script: str) -> None:
-    home.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=home.parent, ignore_cleanup_errors=True) as unfinished:
-        java = Path(unfinished) / "home" / "bin" / "java"
-        java.parent.mkdir(parents=True)
+    def write(home: Path) -> None:
+        java = home / "bin" / "java"
+        java.parent.mkdir()
         java.write_text(script)
         java.chmod(0o755)
-        try:
-            java.parents[1].rename(home)
-        except OSError:
-            if not (home / "bin" / "java").exists():  # else somebody else has made it meanwhile
-                raise
 
-
-def _cache_directory() -> Path:
-    given = os.environ.get("XDG_CACHE_HOME")
-    preferred = (Path(given) if given else Path.home() / ".cache") / "ottla"
-    try:
-        preferred.mkdir(parents=True, exist_ok=True)
-    except OSError:
-        return Path(tempfile.gettempdir()) / f"ottla-{os.getuid()}"
-    return (
-        preferred if os.access(preferred, os.W_OK) else Path(tempfile.gettempdir()) / f"ottla-{os.getuid()}"
-    )
+    return cached("java", script, write, cache)

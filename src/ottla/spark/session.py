@@ -13,6 +13,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Final
 
+from ottla.spark.home import spark_home
 from ottla.spark.java import java_home
 
 if TYPE_CHECKING:
@@ -72,7 +73,8 @@ def session(app_name: str, *, master: str | None = None, **conf: object) -> Spar
 
 def _on_one_machine() -> dict[str, str]:
     # Workers have to be the Python that Ottla is installed in, not the first one on the PATH.
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    if os.environ.setdefault("PYSPARK_PYTHON", sys.executable) == sys.executable:
+        os.environ.setdefault("SPARK_HOME", str(spark_home()))
     # State and shuffles of a stream cannot be merged afterwards as those of a batch can; 200 are the default.
     return {**ON_ONE_MACHINE, "spark.sql.shuffle.partitions": str(max(2, os.cpu_count() or 2))}
 
