@@ -47,8 +47,8 @@ def choose() -> Reader:
         logger.info("records become columns by the compiled kernel")
     else:
         logger.warning(
-            "records become columns by %s, many times slower than the compiled kernel: "
-            "no C compiler was there when ottla was installed",
+            "records become columns by %s, many times slower than the compiled kernel, which is not there: "
+            "it needs a C compiler when ottla is installed, and cannot be loaded from an archive",
             "aiokafka's reader" if reader.name == "aiokafka" else "Python",
         )
     return reader
