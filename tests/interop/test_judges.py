@@ -104,7 +104,7 @@ def test_a_perfect_report_of_nothing_done_is_not_believed(broker: Wire, tmp_path
     file = tmp_path / "program.py"
     file.write_text(f"print({json.dumps(PERFECT[feature])!r})\n")
     problems, _ = run_cell([sys.executable, str(file)], FEATURES[feature], broker)
-    assert any("on the wire" in problem or "fetches" in problem for problem in problems)
+    assert any("on the wire" in problem or "fetches" in problem for problem in problems), problems
 
 
 # Each changes the honest program of confluent-kafka in one place; most then report as if they had not.

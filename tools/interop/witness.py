@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import struct
+import time
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -15,6 +16,11 @@ CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 MARKERS = {0: "abort", 1: "commit"}
 CLIENT_ID = b"interop-stage"
 TIMEOUT = 20.0
+NOT_YET = (3, 5, 6)  # unknown topic, no leader, not the leader
+
+
+class NotYet(RuntimeError):
+    """The topic was made a moment ago, and has no leader so far."""
 
 
 class Batch(NamedTuple):
@@ -52,7 +58,18 @@ class Log(NamedTuple):
 
 def fetch_log(bootstrap: str, topic: str, partition: int) -> Log:
     """All of a partition that is small enough for one answer, open and aborted transactions too."""
-    name = topic.encode()
+    deadline = time.monotonic() + TIMEOUT
+    while True:
+        try:
+            stored = records_of(ask(bootstrap, topic.encode(), partition), topic.encode())
+            return Log(list(batches(stored)), list(records(stored, partition)))
+        except NotYet:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)
+
+
+def ask(bootstrap: str, name: bytes, partition: int) -> bytes:
     body = struct.pack(">iiiib", -1, 100, 1, 50_000_000, 0)
     body += struct.pack(">ih", 1, len(name)) + name + struct.pack(">iiqi", 1, partition, 0, 50_000_000)
     header = struct.pack(">hhih", FETCH, FETCH_VERSION, 1, len(CLIENT_ID)) + CLIENT_ID
@@ -60,9 +77,7 @@ def fetch_log(bootstrap: str, topic: str, partition: int) -> Log:
     with socket.create_connection((host, int(port)), timeout=TIMEOUT) as connection:
         connection.sendall(struct.pack(">i", len(header) + len(body)) + header + body)
         (size,) = struct.unpack(">i", receive(connection, 4))
-        answer = receive(connection, size)
-    stored = records_of(answer, name)
-    return Log(list(batches(stored)), list(records(stored, partition)))
+        return receive(connection, size)
 
 
 def receive(connection: socket.socket, size: int) -> bytes:
@@ -81,7 +96,9 @@ def records_of(answer: bytes, name: bytes) -> bytes:
     position = 4 + 4 + 4 + 2 + len(name) + 4
     _partition, error, _high_watermark, _last_stable, aborted = struct.unpack_from(">ihqqi", answer, position)
     if error:
-        raise RuntimeError(f"fetching {name.decode()} as a witness: error {error}")
+        raise (NotYet if error in NOT_YET else RuntimeError)(
+            f"fetching {name.decode()} as a witness: error {error}"
+        )
     position += struct.calcsize(">ihqqi") + max(aborted, 0) * 16
     (size,) = struct.unpack_from(">i", answer, position)
     return answer[position + 4 : position + 4 + max(size, 0)]

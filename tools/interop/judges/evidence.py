@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection
 from typing import Any
 
-from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
+from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import ConfigResource, OffsetSpec, ResourceType
 
 from tools.interop.stage import PARTITIONS, SECONDS, Stage
@@ -14,6 +15,12 @@ from tools.interop.witness import Log, Record, fetch_log
 Report = dict[str, Any]
 Judge = Callable[[Stage, Report], list[str]]
 
+
+COORDINATOR_NOT_YET = (
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.NOT_COORDINATOR,
+)
 
 PARTS = {
     "null header values",
@@ -61,7 +68,16 @@ def saw(what: str, reported: list[Report], records: list[Record]) -> list[str]:
 def committed(stage: Stage) -> dict[int, int]:
     """The group's offsets, as the broker tells the stage."""
     group = ConsumerGroupTopicPartitions(stage.name)
-    found = stage.admin.list_consumer_group_offsets([group])[stage.name].result(SECONDS)
+    deadline = time.monotonic() + SECONDS
+    while True:
+        try:
+            found = stage.admin.list_consumer_group_offsets([group])[stage.name].result(SECONDS)
+            break
+        except KafkaException as error:
+            # A coordinator may still be loading, if the client never asked for it.
+            if error.args[0].code() not in COORDINATOR_NOT_YET or time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)
     return {at.partition: at.offset for at in found.topic_partitions if at.topic == stage.name}
 
 
