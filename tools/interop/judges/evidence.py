@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Collection
 from typing import Any
 
-from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import ConfigResource, OffsetSpec, ResourceType
 
 from tools.interop.stage import PARTITIONS, SECONDS, Stage
@@ -16,7 +16,7 @@ Report = dict[str, Any]
 Judge = Callable[[Stage, Report], list[str]]
 
 
-COORDINATOR_NOT_YET = (
+NO_COORDINATOR_YET = (
     KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
     KafkaError.COORDINATOR_NOT_AVAILABLE,
     KafkaError.NOT_COORDINATOR,
@@ -66,19 +66,22 @@ def saw(what: str, reported: list[Report], records: list[Record]) -> list[str]:
 
 
 def committed(stage: Stage) -> dict[int, int]:
-    """The group's offsets, as the broker tells the stage."""
-    group = ConsumerGroupTopicPartitions(stage.name)
-    deadline = time.monotonic() + SECONDS
-    while True:
-        try:
-            found = stage.admin.list_consumer_group_offsets([group])[stage.name].result(SECONDS)
-            break
-        except KafkaException as error:
-            # A coordinator may still be loading, if the client never asked for it.
-            if error.args[0].code() not in COORDINATOR_NOT_YET or time.monotonic() > deadline:
-                raise
-            time.sleep(0.05)
-    return {at.partition: at.offset for at in found.topic_partitions if at.topic == stage.name}
+    """The group's offsets, as the broker tells the stage, which waits until their coordinator is there."""
+    # By a consumer: an AdminClient (2.16) may crash when it asks a coordinator that is not there yet.
+    consumer = Consumer(stage.settings | {"group.id": stage.name})
+    try:
+        every = [TopicPartition(stage.name, partition) for partition in range(PARTITIONS)]
+        deadline = time.monotonic() + SECONDS
+        while True:
+            try:
+                found = consumer.committed(every, timeout=SECONDS)
+                return {at.partition: at.offset for at in found if at.error is None and at.offset >= 0}
+            except KafkaException as error:
+                if error.args[0].code() not in NO_COORDINATOR_YET or time.monotonic() > deadline:
+                    raise
+                time.sleep(0.05)
+    finally:
+        consumer.close()
 
 
 def group_type(stage: Stage) -> str:
