@@ -131,7 +131,10 @@ class Results:
     def keep(self, before: Results) -> None:
         """Take over what an earlier run measured and this one did not."""
         workloads = {row.workload for row in self.rows}
-        self.rows += [row for row in before.rows if row.workload not in workloads]
+        others = [row for row in before.rows if row.workload not in workloads]
+        if len(others) > len(self.rows):  # what is said of the machine is about most of the rows
+            self.when, self.machine = before.when, before.machine
+        self.rows += others
         self.notes += [note for note in before.notes if note not in self.notes]
 
     def write(self, path: Path) -> None:
