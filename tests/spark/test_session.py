@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from ottla.spark import java
+from ottla.spark.cache import cache_directory
 from ottla.spark.home import ARCHIVES, spark_home
 from ottla.spark.session import CHECKPOINT_FILES
 from tests.spark.conftest import FOR_TESTS, Broker
@@ -162,3 +163,19 @@ def test_python_processes_import_the_pyspark_that_is_compiled(tmp_path: Path) ->
     assert Path(imported).samefile(pyspark.__file__)
     installed = {path.name for path in Path(pyspark.__file__).parent.iterdir()}
     assert {path.name for path in Path(home).iterdir()} == installed - {ARCHIVES}
+
+
+def test_a_directory_of_somebody_else_is_not_run_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))  # so that there can be no cache
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    own = cache_directory()
+    assert own == tmp_path / f"ottla-{os.getuid()}" == cache_directory()
+    own.chmod(0o777)
+    other = cache_directory()
+    assert other != own and stat.S_IMODE(other.stat().st_mode) == 0o700
+    own.rmdir()
+    own.symlink_to(tmp_path)
+    assert cache_directory() != own

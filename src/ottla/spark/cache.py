@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import stat
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -34,8 +35,18 @@ def cache_directory() -> Path:
     preferred = (Path(given) if given else Path.home() / ".cache") / "ottla"
     try:
         preferred.mkdir(parents=True, exist_ok=True)
+        if os.access(preferred, os.W_OK):
+            return preferred
     except OSError:
-        return Path(tempfile.gettempdir()) / f"ottla-{os.getuid()}"
-    return (
-        preferred if os.access(preferred, os.W_OK) else Path(tempfile.gettempdir()) / f"ottla-{os.getuid()}"
-    )
+        pass
+    return _temporary_directory()
+
+
+def _temporary_directory() -> Path:
+    """What is in it gets run, so where everybody may write it has to be ours alone."""
+    shared = Path(tempfile.gettempdir()) / f"ottla-{os.getuid()}"
+    shared.mkdir(mode=0o700, exist_ok=True)
+    found = shared.lstat()
+    if stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o022:
+        return shared
+    return Path(tempfile.mkdtemp(prefix="ottla-"))
