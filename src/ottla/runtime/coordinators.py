@@ -6,6 +6,7 @@ broker that serves no groups does not pay for them when it starts.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from typing import TYPE_CHECKING, Any, Final
 
@@ -113,6 +114,10 @@ class Coordinators:
 
             self._markers = Markers(self._node)
         self._markers.write(effect)
+
+    def transaction_over(self, transactional_id: str) -> asyncio.Future[None] | None:
+        """`Markers.over`, of the markers that this broker writes as a coordinator."""
+        return None if self._markers is None else self._markers.over(transactional_id)
 
     def _prune_share_state(self, effect: Prune) -> None:
         partition = self._node.replicas.find(SHARE_GROUP_STATE, effect.partition)

@@ -36,6 +36,12 @@ class Syncing(NamedTuple):
     waiters: Waiters
 
 
+class Synced(NamedTuple):
+    log: Log
+    flush: Flush
+    failure: Exception | None
+
+
 class Flusher:
     """Syncs the logs of one directory on demand. Used on the loop's thread only."""
 
@@ -47,6 +53,9 @@ class Flusher:
         self._waiting: dict[Log, Waiters] = {}
         self._syncing: dict[Log, Syncing] = {}
         self._is_busy = False
+        # Syncs that are done and were not taken note of yet, and whether the loop knows that there are any.
+        self._done: deque[Synced] = deque()
+        self._is_told = False
         self._idle: asyncio.Future[None] | None = None
         directory.on_offline(self._abandon)
 
@@ -120,8 +129,17 @@ class Flusher:
                     flush.sync()
             except Exception as error:
                 failure = error  # whatever it was, we do not know what reached the disk
-            with suppress(RuntimeError):  # the loop is closed: nobody is left to be told
-                loop.call_soon_threadsafe(self._finished, log, flush, failure)
+            self._done.append(Synced(log, flush, failure))
+            if not self._is_told:
+                # What is done before the loop gets round to it is taken with it.
+                self._is_told = True
+                with suppress(RuntimeError):  # the loop is closed: nobody is left to be told
+                    loop.call_soon_threadsafe(self._take_done)
+
+    def _take_done(self) -> None:
+        self._is_told = False  # first: what is done from here on is told again
+        while self._done:
+            self._finished(*self._done.popleft())
 
     def _finished(self, log: Log, flush: Flush, failure: Exception | None) -> None:
         deleted = self._reason(log)
@@ -136,7 +154,7 @@ class Flusher:
         else:
             try:
                 log.flush_done(flush)
-            except OSError as error:
+            except Exception as error:  # the disk's, or a mistake of ours: what the log says is not certain
                 _tell(syncing.waiters, self._directory.fail(error))
             else:
                 _wake(syncing.waiters)

@@ -13,6 +13,7 @@ import logging
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Final
 
+from ottla.core.outcome import Now, Outcome
 from ottla.core.types import TRANSACTION_STATE, TopicPartition
 from ottla.protocol.control import EndTransactionMarker, end_transaction_batch
 from ottla.protocol.errors import (
@@ -45,6 +46,7 @@ from ottla.transactions.effects import WriteMarkers
 
 if TYPE_CHECKING:
     from ottla.runtime.node import Node
+    from ottla.transactions.machine import TransactionMachine
 
 logger = logging.getLogger("ottla.markers")
 
@@ -151,7 +153,7 @@ def _outcome(wait: asyncio.Future[None]) -> int:
 class _Pending:
     """A transaction that waits for its markers."""
 
-    __slots__ = ("attempts", "in_flight", "is_fenced", "markers", "remaining", "timer")
+    __slots__ = ("attempts", "in_flight", "is_fenced", "markers", "remaining", "timer", "waiters")
 
     def __init__(self, markers: WriteMarkers) -> None:
         self.markers = markers
@@ -160,6 +162,14 @@ class _Pending:
         self.is_fenced = False
         self.attempts = 0
         self.timer: asyncio.TimerHandle | None = None
+        # Producers that want to begin their next one: at most as many as there are unanswered requests.
+        self.waiters: list[asyncio.Future[None]] = []
+
+    def wake(self) -> None:
+        waiters, self.waiters = self.waiters, []
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(None)
 
 
 class Markers:
@@ -181,8 +191,21 @@ class Markers:
 
     def write(self, markers: WriteMarkers) -> None:
         """Have the markers written, however long it takes, as long as we are the coordinator."""
+        before = self._current.get(markers.transactional_id)
         pending = self._current[markers.transactional_id] = _Pending(markers)
+        if before is not None:
+            before.wake()
         self._enqueue(pending)
+
+    def over(self, transactional_id: str) -> asyncio.Future[None] | None:
+        """Done when there is reason to ask again whether this id may begin a transaction; None if there is
+        no transaction of it that waits for markers."""
+        pending = self._current.get(transactional_id)
+        if pending is None:
+            return None
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        pending.waiters.append(waiter)
+        return waiter
 
     async def close(self) -> None:
         """Leave the rest to whoever is coordinator next."""
@@ -293,10 +316,14 @@ class Markers:
         markers = pending.markers
         if not self._is_current(pending):
             return
+
+        def written(machine: TransactionMachine, now: Now, ticket: object) -> Outcome:
+            # In time for the next transaction's first record to be synced together with this one's last.
+            pending.wake()
+            return machine.markers_written(markers, now)
+
         try:
-            await self._node.transactions.call(
-                markers.transactional_id, lambda machine, now, ticket: machine.markers_written(markers, now)
-            )
+            await self._node.transactions.call(markers.transactional_id, written)
         except CoordinatorNotAvailable:
             self._try_again(pending)
         except KafkaError as error:
@@ -312,6 +339,7 @@ class Markers:
     def _forget(self, pending: _Pending) -> None:
         if self._is_current(pending):
             del self._current[pending.markers.transactional_id]
+        pending.wake()
 
     def _try_again(self, pending: _Pending) -> None:
         if self._is_closed:

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from ottla.runtime.node import Node
     from ottla.transactions.machine import TransactionMachine
 
-# The first pause before asking again while the transaction before is being completed; it doubles up to
-# add.partitions.to.txn.retry.backoff.ms. Mostly the markers are written within a few milliseconds.
+# The first pause before asking again while the transaction before is being completed by another broker; it
+# doubles up to add.partitions.to.txn.retry.backoff.ms. Mostly that takes a few milliseconds.
 FIRST_BACKOFF_MS: Final = 1
 
 _UNREACHABLE: Final = (CoordinatorLoadInProgress, CoordinatorNotAvailable, NetworkException, NotCoordinator)
@@ -124,18 +124,32 @@ class Patience:
     A client would wait longer than that before it sent the batch again, and the batch is here already.
     """
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: Node, transactional_id: str) -> None:
         settings = node.settings
-        self._clock = node.clock
+        self._node = node
+        self._transactional_id = transactional_id
         self._longest_ms = settings.add_partitions_to_txn_retry_backoff_ms
         self._until_ms = node.clock.monotonic_ms() + settings.add_partitions_to_txn_retry_backoff_max_ms
         self._pause_ms = FIRST_BACKOFF_MS
 
     async def wait(self) -> bool:
-        """Pause; False when it has been long enough."""
-        left_ms = self._until_ms - self._clock.monotonic_ms()
+        """Return when there is reason to ask again; False when it has been long enough."""
+        left_ms = self._until_ms - self._node.clock.monotonic_ms()
         if left_ms <= 0:
             return False
-        await asyncio.sleep(min(self._pause_ms, self._longest_ms, left_ms) / 1000)
-        self._pause_ms *= 2
+        over = self._node.coordinators.transaction_over(self._transactional_id)
+        if over is None:
+            await asyncio.sleep(min(self._pause_ms, self._longest_ms, left_ms) / 1000)
+            self._pause_ms *= 2
+            return True
+        timer = asyncio.get_running_loop().call_later(left_ms / 1000, _give_up, over)
+        try:
+            await over
+        finally:
+            timer.cancel()
         return True
+
+
+def _give_up(waiter: asyncio.Future[None]) -> None:
+    if not waiter.done():
+        waiter.set_result(None)

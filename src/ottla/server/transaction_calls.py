@@ -46,7 +46,7 @@ async def when_free(node: Node, transactional_id: str, command: Command[Any]) ->
     The markers are written soon after a client has heard of its commit, but seldom before it asks to begin
     the next transaction, and on CONCURRENT_TRANSACTIONS it would pause for longer than that takes.
     """
-    patience = Patience(node)
+    patience = Patience(node, transactional_id)
     while True:
         try:
             return await node.transactions.call(transactional_id, command)

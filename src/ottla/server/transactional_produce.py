@@ -132,7 +132,7 @@ async def _verify(
     for batch in verdicts:
         if not batch.is_in_transaction:
             producers.setdefault((batch.producer_id, batch.epoch), []).append(batch)
-    patience = Patience(node)
+    patience = Patience(node, transactional_id)
     for (producer_id, epoch), asked in producers.items():
         while True:
             started: dict[Unverified, Verification] = {}

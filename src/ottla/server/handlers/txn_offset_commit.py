@@ -78,7 +78,7 @@ async def _verify(request: TxnOffsetCommitRequest, partition: Partition, ctx: Co
     operation = verification.of_txn_offset_commit(ctx.version)
     if producers.has_open_transaction(*producer) or not verification.is_needed(operation, ctx.node):
         return None
-    patience = verification.Patience(ctx.node)
+    patience = verification.Patience(ctx.node, request.transactional_id)
     while True:
         started = producers.start_verification(*producer, NO_SEQUENCE, ctx.node.clock.wall_ms())
         verdicts = await verification.ask_coordinator(

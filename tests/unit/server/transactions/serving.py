@@ -238,7 +238,7 @@ class Producer:
 
 
 class GatedFiles(UnsyncedFiles):
-    """While the gate is shut, syncs of logs with this name in their path wait at it."""
+    """While the gate is shut, syncs of logs with this name in their path wait at it. `synced` has all."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -246,6 +246,7 @@ class GatedFiles(UnsyncedFiles):
         self._open.set()
         self._arrived = threading.Semaphore(0)
         self._paths: dict[object, str] = {}
+        self.synced: list[str] = []
 
     def shut(self) -> None:
         self._open.clear()
@@ -262,7 +263,9 @@ class GatedFiles(UnsyncedFiles):
         return fd
 
     def fdatasync(self, fd: object) -> None:
-        if self._name in self._paths.get(fd, "") and not self._open.is_set():
+        path = self._paths.get(fd, "")
+        self.synced.append(path)
+        if self._name in path and not self._open.is_set():
             self._arrived.release()
             assert self._open.wait(timeout=LONG_S)
 

@@ -56,6 +56,12 @@ def start_marker(producer: Producer, topic: str) -> asyncio.Future[WriteTxnMarke
     return producer.serving.start(write_txn_markers, WriteTxnMarkersRequest(markers=[marker]), 1)
 
 
+def waiting_for_markers(producer: Producer) -> list[asyncio.Future[None]]:
+    markers = producer.serving.node.coordinators._markers
+    assert markers is not None
+    return markers._current[producer.transactional_id].waiters
+
+
 @pytest.mark.parametrize("version", [OLD, VERIFIED])
 def test_a_partition_that_was_added_takes_the_batch(tmp_path: Path, version: int) -> None:
     async def story(serving: ServingNode) -> None:
@@ -372,6 +378,51 @@ def test_the_next_transaction_waits_a_little_for_the_markers_of_the_last(tmp_pat
         assert (await sent).responses[0].partition_responses[0].error_code == 0
         await producer.finish(commit=True)
         assert await serving.values("t") == [b"a", b"b"]
+
+    patient = {"add_partitions_to_txn_retry_backoff_max_ms": "30000"}
+    run(ServingNode(tmp_path, files, **patient), story)
+
+
+def test_the_end_of_a_transaction_and_the_beginning_of_the_next_share_a_sync(tmp_path: Path) -> None:
+    files = GatedFiles("t-0")
+
+    async def story(serving: ServingNode) -> None:
+        await serving.create("t")
+        producer = await Producer(serving).init()
+        await producer.send("t", b"a")
+        files.shut()
+        await producer.end(commit=True)
+        await files.somebody_syncs()
+        sent = producer.start("t", b"b", acks=1)
+        await until(lambda: bool(waiting_for_markers(producer)))
+        files.synced.clear()
+        files.lift()
+        assert (await sent).responses[0].partition_responses[0].error_code == 0
+        assert [TRANSACTION_STATE in path for path in files.synced].count(True) == 1
+
+    patient = {"add_partitions_to_txn_retry_backoff_max_ms": "30000"}
+    run(ServingNode(tmp_path, files, **patient), story)
+
+
+def test_a_client_that_hangs_up_does_not_wait_for_the_last_transaction(tmp_path: Path) -> None:
+    files = GatedFiles("t-0")
+
+    async def story(serving: ServingNode) -> None:
+        await serving.create("t")
+        producer = await Producer(serving).init()
+        await producer.send("t", b"a")
+        files.shut()
+        await producer.end(commit=True)
+        await files.somebody_syncs()
+        sent = producer.start("t", b"b", acks=1)
+        await until(lambda: bool(waiting_for_markers(producer)))
+        await asyncio.sleep(0)  # a handler's wait passes from the connection's turn to its task
+        sent.cancel()
+        await until(sent.done)
+        assert waiting_for_markers(producer)[0].cancelled()
+        files.lift()
+        await serving.reaches("tx", "CompleteCommit")
+        assert await serving.values("t") == [b"a"]
 
     patient = {"add_partitions_to_txn_retry_backoff_max_ms": "30000"}
     run(ServingNode(tmp_path, files, **patient), story)
