@@ -107,25 +107,39 @@ class IndexFile:
 
     def _load_block(self, column: int, bound: int) -> Block:
         """Find and keep the block that a search ends in: one reader asks for the same block many times."""
-        low, high = 0, (self.count + BLOCK_ENTRIES - 1) // BLOCK_ENTRIES
-        fd, size = self.handle.get(), self.entry.size
-        while high - low > 1:
-            middle = (low + high) // 2
-            entry = os.pread(fd, size, middle * BLOCK_ENTRIES * size)
-            if len(entry) != size:
-                raise CorruptIndex(f"{self.handle.path} ends before entry {middle * BLOCK_ENTRIES}")
-            if self.entry.unpack(entry)[column] <= bound:
-                low = middle
-            else:
+        fd, size, unpack_from, count = self.handle.get(), self.entry.size, self.entry.unpack_from, self.count
+        low, high = 0, (count + BLOCK_ENTRIES - 1) // BLOCK_ENTRIES
+        middle = self._guess(column, bound, high)
+        while low < high:
+            first = middle * BLOCK_ENTRIES
+            # One more than a block, to see that the block after it is not needed.
+            length = min(BLOCK_ENTRIES + 1, count - first) * size
+            data = os.pread(fd, length, first * size)
+            if len(data) != length:
+                raise CorruptIndex(f"{self.handle.path} ends within {length} bytes after entry {first}")
+            if middle and unpack_from(data)[column] > bound:
                 high = middle
-        first = low * BLOCK_ENTRIES
-        # One more than a block, to see that the block after it is not needed.
-        length = min(BLOCK_ENTRIES + 1, self.count - first) * size
-        data = os.pread(fd, length, first * size)
-        if len(data) != length:
-            raise CorruptIndex(f"{self.handle.path} ends within {length} bytes after entry {first}")
-        self._block = first, data
-        return self._block
+            elif first + length // size < count and unpack_from(data, length - size)[column] <= bound:
+                low = middle + 1
+            else:
+                self._block = first, data
+                return self._block
+            middle = (low + high) // 2
+        if count:
+            raise CorruptIndex(f"{self.handle.path} does not ascend")
+        return 0, b""
+
+    def _guess(self, column: int, bound: int, blocks: int) -> int:
+        """The block that has `bound` if the column ascends everywhere as it does in the block at hand."""
+        first, block = self._block
+        steps = len(block) // self.entry.size - 1
+        if steps > 0:
+            start: int = self.entry.unpack_from(block)[column]
+            rise: int = self.entry.unpack_from(block, steps * self.entry.size)[column] - start
+            if rise > 0:
+                guess = (first + (bound - start) * steps // rise) // BLOCK_ENTRIES
+                return min(max(guess, 0), blocks - 1)
+        return blocks // 2
 
     def append(self, entries: bytes) -> None:
         count = self.count

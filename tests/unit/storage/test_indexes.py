@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import random
 import struct
+from bisect import bisect_right
 from pathlib import Path
 
 import pytest
@@ -51,6 +53,21 @@ def test_a_floor_is_found_whether_entries_are_written_or_waiting(
         assert index.floor(BASE + 10 * number) == entry
         assert index.floor_position(4096 * number + 1) == entry
     assert index.last() == (BASE + 10 * entries, 4096 * entries)
+
+
+def test_a_floor_is_found_in_any_order_however_unevenly_offsets_grow(tmp_path: Path) -> None:
+    chance = random.Random(5)
+    index = offset_index(tmp_path)
+    offsets = [BASE]
+    for number in range(1, 5_000):
+        # Flat, then steep, then flat again: a guess from one part is far off in the others.
+        offsets.append(offsets[-1] + (1 if number % 2_000 < 1_500 else chance.randint(1, 100_000)))
+        index.append(offsets[-1], 4096 * number)
+    index.write()
+    for _ in range(2_000):
+        asked = chance.choice((chance.choice(offsets), chance.randint(BASE, offsets[-1] + 10)))
+        number = bisect_right(offsets, asked) - 1
+        assert index.floor(asked) == (offsets[number], 4096 * number)
 
 
 def test_truncation_forgets_batches_that_end_at_the_offset_or_later(tmp_path: Path) -> None:
