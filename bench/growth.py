@@ -20,6 +20,8 @@ CONNECTIONS = 10
 LOG_MEGABYTES = 10
 DEPTH = 10
 REQUESTS = 5_000
+# A JVM is warm after tens of thousands; before that the first size would pay for what the others have.
+WARM_REQUESTS = 40_000
 MOST_REPEATS = 12
 
 
@@ -40,7 +42,7 @@ def partitions(site: Site) -> list[Figure]:
         server.start()
         subject = server.subject
         create_topic(subject.address, "work", PARTITIONS)
-        work_over_few(subject, site)  # warm
+        warm(subject, site)
         costs = []
         have = PARTITIONS
         for step in STEPS:
@@ -60,7 +62,7 @@ def connections(site: Site) -> list[Figure]:
         server.start()
         subject = server.subject
         create_topic(subject.address, "work", PARTITIONS)
-        work_over_few(subject, site)
+        warm(subject, site)
         opened: list[Connection] = []
         for step in STEPS:
             count = site.sized(CONNECTIONS * step, at_least=CONNECTIONS)
@@ -89,6 +91,10 @@ def log_size(site: Site) -> list[Figure]:
                     have += 10
                 end = 1 + 16 * have
                 places = [1 + 16 * (number * 7919 % have) for number in range(1_000)]
+                if step == 1:
+                    turns = fetches(places)
+                    for number in range(site.work(WARM_REQUESTS / DEPTH)):
+                        connection.pipeline(turns[number % len(turns)], DEPTH)
                 anywhere.append((megabytes, fetch_cost(subject, connection, places, site)))
                 newest.append((megabytes, fetch_cost(subject, connection, [end - 16], site)))
     return [
@@ -98,12 +104,24 @@ def log_size(site: Site) -> list[Figure]:
 
 
 def fetch_cost(subject: Subject, connection: Connection, offsets: Sequence[int], site: Site) -> float:
-    frames = [fetch_frame("log", offset, partition_max_bytes=1_000) for offset in offsets]
-    frames *= -(-DEPTH // len(frames))
-    turns = [b"".join(frames[start : start + DEPTH]) for start in range(0, len(frames), DEPTH)]
+    turns = fetches(offsets)
     return per_request(
         subject, lambda number: connection.pipeline(turns[number % len(turns)], DEPTH), site, 2_500
     )
+
+
+def fetches(offsets: Sequence[int]) -> list[bytes]:
+    """Requests for one batch each, as many at a time as are sent together."""
+    frames = [fetch_frame("log", offset, partition_max_bytes=1_000) for offset in offsets]
+    frames *= -(-DEPTH // len(frames))
+    return [b"".join(frames[start : start + DEPTH]) for start in range(0, len(frames), DEPTH)]
+
+
+def warm(subject: Subject, site: Site) -> None:
+    with ExitStack() as stack:
+        few = [stack.enter_context(Connection(subject.address)) for _ in range(CONNECTIONS)]
+        for _ in range(site.work(WARM_REQUESTS / CONNECTIONS)):
+            produce_over(few, 1)
 
 
 def work_over_few(subject: Subject, site: Site) -> float:
