@@ -27,7 +27,7 @@ from ottla.server import failures
 from ottla.server.api import API_VERSIONS
 from ottla.server.context import Context, Disconnect
 from ottla.server.produce_lane import ProduceLanes
-from ottla.server.routes import Route
+from ottla.server.routes import Route, records_size
 from ottla.server.stepping import Steps, Suspended
 
 if TYPE_CHECKING:
@@ -48,6 +48,8 @@ UNANSWERED_BYTES_MAX: Final = 32 << 20
 # Answers of one turn are handed to the socket whenever they come to this many bytes, so that pipelined
 # fetches cannot pile up answers a slow client will not read.
 UNSENT_MAX: Final = 1 << 20
+# Before the next request is even started when those of fetches come to this many. Small ones leave together.
+UNSENT_RECORDS_MAX: Final = 64 << 10
 WRITE_BUFFER_MAX: Final = 2 << 20
 
 # Frames above this size are received into a buffer of their own, once this much of them has arrived; until
@@ -108,6 +110,7 @@ class Connection(asyncio.BufferedProtocol):
         "_scratch",
         "_transport",
         "_unanswered_bytes",
+        "_unsent_records",
         "_write_paused",
         "client_host",
         "dialled_host",
@@ -132,6 +135,7 @@ class Connection(asyncio.BufferedProtocol):
         # Who intercepts requests is to see every one of them.
         self._lanes = ProduceLanes(learns=listener.routes.intercept is None)
         self._unanswered_bytes = 0
+        self._unsent_records = 0
         self._fetching = False
         self._is_answering = False  # soon, that is
         self._is_fresh = True  # nothing has been asked yet
@@ -317,7 +321,9 @@ class Connection(asyncio.BufferedProtocol):
             )
         self._replies.append(reply)
         if route.carries_records and reply.response is not PENDING:
-            self._answer()  # before the next one is started: answers with records in them are large
+            self._unsent_records += records_size(reply.response)
+            if self._unsent_records > UNSENT_RECORDS_MAX:
+                self._answer()
 
     def _finished(self, reply: Reply, began: float, result: Any, error: BaseException | None) -> None:
         """A handler that had to wait is done."""
@@ -369,7 +375,7 @@ class Connection(asyncio.BufferedProtocol):
                     reply.response = failures.withdrawn(reply.response, reply.route, failed)
         out = bytearray()
         chunks: list[Buffer] = []
-        unsent = 0
+        unsent = self._unsent_records = 0
         while replies and replies[0].response is not PENDING:
             reply = replies.pop(0)
             response, route = reply.response, reply.route

@@ -92,6 +92,16 @@ def _carries_records(cls: Any) -> bool:
     )
 
 
+def records_size(response: Any) -> int:
+    """How many bytes of batches a message has that can: Fetch's and ShareFetch's."""
+    size = 0
+    for topic in response.responses:
+        for partition in topic.partitions:
+            if partition.records is not None:
+                size += len(partition.records)
+    return size
+
+
 class Routes:
     """The routes met so far. Bounded by the table: at most one per served API and version."""
 

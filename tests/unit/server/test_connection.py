@@ -254,6 +254,30 @@ def test_pipelined_produce_requests_keep_their_order(broker: Broker) -> None:
         assert offsets == list(range(offsets[0], offsets[0] + count))
 
 
+def test_pipelined_fetches_of_every_size_keep_their_order(broker: Broker) -> None:
+    """Small answers leave together, large ones by themselves, and other requests come in between."""
+    values = [
+        bytes([65 + n]) * size for n, size in enumerate((1, 50_000, 100, 70_000, 30_000, 40_000, 200_000, 5))
+    ]
+    with Client(broker) as client:
+        starts = [
+            client.ask(produce(value), 9).responses[0].partition_responses[0].base_offset for value in values
+        ]
+        wanted = [n * 5 % len(values) for n in range(200)]
+        asked = []
+        for number, place in enumerate(wanted):
+            reading = fetch(starts[place], 0)
+            reading.topics[0].partitions[0].partition_max_bytes = 1
+            asked += [frame(reading, 11, number), frame(ApiVersionsRequest(), 0, 1_000 + number)]
+        client.send(b"".join(asked))
+        for number, place in enumerate(wanted):
+            reply = client.reply()
+            assert int.from_bytes(reply[:4], "big") == number
+            found = codec.decode(apis.api(1).response, 11, reply, 4).responses[0].partitions[0].records
+            assert [record.value for record in read_records(found)] == [values[place]]
+            assert client.correlation_id() == 1_000 + number
+
+
 def test_acks_0_gets_no_reply_and_an_error_closes(broker: Broker) -> None:
     with Client(broker) as client:
         client.send(frame(produce(b"quiet", acks=0), 9, 1) + frame(ApiVersionsRequest(), 0, 2))
