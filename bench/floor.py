@@ -1,7 +1,8 @@
 """The floor: what the same bytes cost when nothing is done to them but what the kernel has to do.
 
-A process of its own receives batches of 0.9 MB over loopback, appends them to a file and answers a few bytes,
-or sends them from the file with sendfile. Whoever uses sockets and files can hardly cost less.
+A process of its own receives batches of 0.9 MB over loopback, appends them to a file, syncs it or not, and
+answers a few bytes; or sends them from the file with sendfile. Whoever uses sockets and files can hardly cost
+less.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from multiprocessing.connection import Connection as Pipe
 import psutil
 
 from bench.brokers import Subject, cost_of
-from bench.throughput import RECEIVE, SEND
+from bench.throughput import RECEIVE, RECEIVE_SYNCED, SEND
 from bench.wire import SIZE, Connection, batch, fetch_frame, produce_frame
 from bench.workload import Figure, Site
 
@@ -32,6 +33,7 @@ def floor(site: Site, megabytes: int) -> list[Figure]:
         path = f"{folder}/00000000000000000000.log"
         return [
             *measured(RECEIVE, receive_and_append, path, inward, len(data), rounds),
+            *measured(RECEIVE_SYNCED, receive_append_and_sync, f"{path}.synced", inward, len(data), rounds),
             *measured(SEND, send_from_file, path, outward, len(data), rounds),
         ]
 
@@ -74,7 +76,7 @@ def accept(pipe: Pipe) -> socket.socket:
     return connection
 
 
-def receive_and_append(pipe: Pipe, path: str, request_size: int, _: int) -> None:
+def receive_and_append(pipe: Pipe, path: str, request_size: int, _: int, *, synced: bool = False) -> None:
     connection = accept(pipe)
     buffer = memoryview(bytearray(request_size))
     log = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_APPEND)
@@ -86,7 +88,13 @@ def receive_and_append(pipe: Pipe, path: str, request_size: int, _: int) -> None
                 return
             have += got
         os.write(log, buffer)
+        if synced:
+            os.fdatasync(log)
         connection.sendall(ANSWER)
+
+
+def receive_append_and_sync(pipe: Pipe, path: str, request_size: int, size: int) -> None:
+    receive_and_append(pipe, path, request_size, size, synced=True)
 
 
 def send_from_file(pipe: Pipe, path: str, request_size: int, size: int) -> None:

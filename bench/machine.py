@@ -21,7 +21,7 @@ def touch_memory(megabytes: int) -> None:
     The host of a virtual machine takes back what lies idle, and whoever uses it next waits for it: a broker
     that fills the page cache then spends three times as long, in one round and not in the next.
     """
-    size = min(megabytes * 1_000_000, psutil.virtual_memory().available // 4)
+    size = min(megabytes * 1_000_000, psutil.virtual_memory().available // 2)
     if _POPULATE and size > 0:
         mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _POPULATE).close()
 

@@ -65,8 +65,13 @@ class Row:
         values = self.samples.get(setup.value)
         return Summary(statistics.median(values), min(values), max(values)) if values else None
 
+    @property
+    def is_synced(self) -> bool:
+        """Whether it matters to this row that acknowledged writes are synced."""
+        return any(setup.value in self.samples for setup in (Setup.OTTLA_UNSYNCED, Setup.KAFKA_SYNCED))
+
     def comparisons(self) -> Iterator[Comparison]:
-        synced = any(setup.value in self.samples for setup in (Setup.OTTLA_UNSYNCED, Setup.KAFKA_SYNCED))
+        synced = self.is_synced
         for durability, (ours, theirs) in PAIRS.items():
             if not synced and durability is not Durability.SHIPPED:
                 continue

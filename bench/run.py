@@ -15,9 +15,9 @@ Tell = Callable[[str], None]
 
 EVERY = (Setup.OTTLA, Setup.KAFKA, Setup.OTTLA_UNSYNCED, Setup.KAFKA_SYNCED)
 SHIPPED = (Setup.OTTLA, Setup.KAFKA)
-# What fills the page cache, and a little more than it and its client use in one measurement.
+# What fills the page cache, and more than its brokers and clients use in one round.
 BULK = (Family.THROUGHPUT, Family.LARGE, Family.RECOVERY, Family.GROWTH)
-BULK_MEGABYTES = 2_000
+BULK_MEGABYTES = 6_000
 
 
 def setups_of(workload: Workload, with_kafka: bool) -> list[Setup]:
@@ -81,11 +81,11 @@ class Runner:
                 for site in sites:
                     site.prepared = prepared
         for number in range(rounds):
+            if workload.family in BULK:
+                touch_memory(round(BULK_MEGABYTES * self._effort))
             for site in sites if number % 2 == 0 else reversed(sites):
                 if site in left:
                     self._tell(f"{workload.name}: {site.setup.value}, round {number + 1} of {rounds}")
-                    if workload.family in BULK:
-                        touch_memory(site.work(BULK_MEGABYTES))
                     try:
                         self.results.add(workload, site.setup, workload.measure(site))
                     except Exception as error:

@@ -16,7 +16,7 @@ from bench.wire import create_topic, delete_topic
 from bench.workload import Family, Figure, Selection, Site, Workload
 
 SECONDS = 300.0
-RECEIVE, SEND = "receive and append", "sendfile"
+RECEIVE, RECEIVE_SYNCED, SEND = "receive and append", "receive, append and sync", "sendfile"
 QUIET = 3  # librdkafka tells of coordinators that are not there yet, which is no news
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from bench.brokers import KAFKA_NAME, Setup
-from bench.results import Comparison, Results, Row, Summary
+from bench.results import Comparison, Durability, Results, Row, Summary
+from bench.throughput import RECEIVE, RECEIVE_SYNCED
 
 FSYNC = (
     "Durability: as shipped, Ottla syncs before it acknowledges acks=all and Apache Kafka does not. "
@@ -53,11 +54,19 @@ def is_better(comparison: Comparison) -> bool | None:
 
 def times_floor(results: Results, row: Row, comparison: Comparison) -> str:
     """How often the kernel's cost of the same bytes, at its best, fits into Ottla's, and into Kafka's."""
-    floor = results.floors().get(row.floor or "")
-    if floor is None or comparison.ottla is None or not floor.low:
+    durability = comparison.durability
+    ours = _times(results, row, comparison.ottla, synced=durability is not Durability.OFF)
+    theirs = _times(results, row, comparison.kafka, synced=durability is Durability.ON)
+    return f"{ours} / {theirs}" if ours and theirs else ours
+
+
+def _times(results: Results, row: Row, summary: Summary | None, *, synced: bool) -> str:
+    """Whoever syncs what it acknowledges is held against a kernel that does."""
+    name = RECEIVE_SYNCED if synced and row.is_synced and row.floor == RECEIVE else row.floor
+    floor = results.floors().get(name or "")
+    if floor is None or summary is None or not floor.low:
         return ""
-    theirs = f" / {comparison.kafka.median / floor.low:.1f}" if comparison.kafka is not None else ""
-    return f"{comparison.ottla.median / floor.low:.1f}{theirs}"
+    return f"{summary.median / floor.low:.1f}"
 
 
 def floor_cell(row: Row) -> str:
