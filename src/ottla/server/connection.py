@@ -54,9 +54,12 @@ WRITE_BUFFER_MAX: Final = 2 << 20
 
 # Frames above this size are received into a buffer of their own, once this much of them has arrived; until
 # then they stay in the shared one. A peer that only announces a large frame therefore costs nothing, and
-# one that sends it never holds more than four times what it has sent.
+# one that sends it never makes us allocate more than four times what it has sent.
 LARGE_FRAME: Final = 128 << 10
 LARGE_FRAME_START: Final = 32 << 10
+# Buffers of large frames that are kept for the next ones, and how large. A new one costs a pass over it.
+SPARE_FRAMES: Final = 4
+SPARE_FRAME_MAX: Final = 2 << 20
 
 PENDING: Final = object()
 
@@ -74,6 +77,22 @@ class Scratch:
     def __init__(self) -> None:
         self.buffer = bytearray(self.CAPACITY + self.OFFSET)
         self.view = memoryview(self.buffer)[self.OFFSET :]
+        self._spares: list[bytearray] = []
+
+    def take_spare(self, size: int) -> bytearray | None:
+        """A buffer for a frame of this size, if one is left over."""
+        for number, spare in enumerate(self._spares):
+            if len(spare) - self.OFFSET >= size:
+                return self._spares.pop(number)
+        return None
+
+    def leave(self, frame: bytearray) -> None:
+        """A buffer whose frame was dealt with: handlers that need its bytes after their turn have a copy."""
+        spares = self._spares
+        if len(frame) <= SPARE_FRAME_MAX:
+            spares.append(frame)
+            if len(spares) > SPARE_FRAMES:
+                del spares[min(range(len(spares)), key=lambda number: len(spares[number]))]
 
 
 class Reply:
@@ -210,6 +229,7 @@ class Connection(asyncio.BufferedProtocol):
         if self._have == self._need:
             self._frame = None
             self._turn(frame, start, start + self._need)
+            self._scratch.leave(frame)
         elif self._have == len(self._frame_view):
             self._own_frame(self._frame_view, self._need)
 
@@ -443,8 +463,8 @@ class Connection(asyncio.BufferedProtocol):
 
     def _own_frame(self, received: memoryview, need: int) -> None:
         start = Scratch.OFFSET
-        frame = bytearray(start + min(need, 4 * len(received)))
-        self._frame_view = memoryview(frame)[start:]
+        frame = self._scratch.take_spare(need) or bytearray(start + min(need, 4 * len(received)))
+        self._frame_view = memoryview(frame)[start : start + need]
         self._frame_view[: len(received)] = received
         self._frame = frame
 

@@ -26,7 +26,7 @@ from ottla.protocol.messages.produce import (
     ProduceResponse,
     TopicProduceData,
 )
-from ottla.server.connection import UNANSWERED_MAX, WRITE_BUFFER_MAX
+from ottla.server.connection import SPARE_FRAME_MAX, SPARE_FRAMES, UNANSWERED_MAX, WRITE_BUFFER_MAX
 from ottla.storage.files import OsFiles
 from ottla.testing.disk import FaultyFiles
 
@@ -215,6 +215,31 @@ def test_a_large_frame_may_arrive_in_pieces(broker: Broker, piece: int) -> None:
         assert answer.error_code == 0
         got = client.ask(fetch(answer.base_offset, 0), 11).responses[0].partitions[0]
         assert value in bytes(got.records)
+
+
+def test_large_frames_that_use_a_buffer_again_keep_what_is_theirs(broker: Broker) -> None:
+    sizes = [300_000, 200_000, 900_000, 150_000, 899_999, 300_001, 700_000, 600_000, 1_000_000, 160_000]
+    with ExitStack() as stack:
+        clients = [stack.enter_context(Client(broker)) for _ in range(6)]
+        produced = []
+        # All have sent half of a frame before any sends the rest, so that each needs a buffer.
+        for turn in range(0, len(sizes), 2):
+            values = [bytes([97 + turn + n]) * sizes[(turn + n) % len(sizes)] for n in range(len(clients))]
+            frames = [frame(produce(value), 9, n) for n, value in enumerate(values)]
+            for client, sent in zip(clients, frames, strict=True):
+                client.send(sent[:100_000])
+            for client, sent, value in zip(clients, frames, values, strict=True):
+                client.send(sent[100_000:])
+                answer = codec.decode(apis.api(0).response, 9, client.reply(), 5)
+                produced.append((answer.responses[0].partition_responses[0].base_offset, value))
+        for offset, value in produced:
+            reading = fetch(offset, 0)
+            reading.topics[0].partitions[0].partition_max_bytes = 1
+            records = clients[0].ask(reading, 11).responses[0].partitions[0].records
+            assert next(iter(read_records(records))).value == value
+    spares = broker._listeners[0].scratch._spares
+    assert 0 < len(spares) <= SPARE_FRAMES
+    assert max(map(len, spares)) <= SPARE_FRAME_MAX
 
 
 def test_small_frames_and_the_start_of_a_large_one_may_share_a_packet(broker: Broker) -> None:
