@@ -1,7 +1,8 @@
 """`python -m bench.spark`: rows/s and batch times of format("ottla") beside Spark's own Kafka connector.
 
 Both run the same jobs in the same session against the same broker, in turns, so their ratio means something
-even where figures do not. The ceiling is the same job on a Parquet file, which Spark reads without Python.
+even where figures do not. There are two ceilings: the same job on ready-made Arrow batches, or with a sink
+that drops them, which is all that Spark lets Python have; and on a Parquet file, read without Python.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from bench.machine import description
 from bench.report.words import measured
 from bench.results import Summary
 from bench.spark_jobs import CONNECTOR, OTTLA, PARQUET, Bench, Job, jobs
+from bench.spark_ready import READY
 from tools.broker_process import BrokerProcess
 from tools.kafka.node import KafkaNode
 from tools.spark_connector.jars import ConnectorUnavailable, jars, version_of
@@ -164,15 +166,16 @@ def load(path: Path) -> Run:
 
 
 def cells(row: Row) -> list[str]:
-    values = [measured(row.summary(source)) for source in (OTTLA, CONNECTOR, PARQUET)]
-    ratios = [row.ratio(CONNECTOR), row.ratio(PARQUET)]
-    connector, ceiling = (f"{each:.2f}" if each is not None else "" for each in ratios)
-    ours, theirs, parquet = (value if value != "-" else "" for value in values)
-    return [row.name, row.unit, ours, theirs, connector, parquet, ceiling]
+    found = [row.name, row.unit, measured(row.summary(OTTLA))]
+    for other in (CONNECTOR, READY, PARQUET):
+        ratio = row.ratio(other)
+        found += [measured(row.summary(other)), f"{ratio:.2f}"] if ratio is not None else ["", ""]
+    return found
 
 
 def heads(run: Run) -> list[str]:
-    return ["", "unit", "ottla", f"connector {run.connector or '(not here)'}", "ratio", "Parquet", "ratio"]
+    connector = f"connector {run.connector or '(not here)'}"
+    return ["", "unit", "ottla", connector, "ratio", "ready", "ratio", "Parquet", "ratio"]
 
 
 def about(run: Run) -> str:
@@ -205,7 +208,7 @@ def write_page(run: Run, page: Path) -> None:
         about(run),
         "",
         f"| {' | '.join(heads(run))} |",
-        "|---|---|---:|---:|---:|---:|---:|",
+        f"|---|---|{'---:|' * (len(heads(run)) - 2)}",
         *(f"| {' | '.join(cells(row))} |" for row in run.table),
     ]
     page.write_text(f"{before}{BEGIN}\n{chr(10).join(lines)}\n{END}{after}")

@@ -17,10 +17,11 @@ from confluent_kafka.admin import AdminClient
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from bench.spark_ready import READY, Ready, write_ready
 from ottla.testing.asking import create_topic
 
 OTTLA, CONNECTOR, PARQUET = "ottla", "kafka", "parquet"
-ALL = (OTTLA, CONNECTOR, PARQUET)
+ALL = (OTTLA, CONNECTOR, READY, PARQUET)
 THOUSANDS = "thousand rows/s"
 TOPIC = "rows"
 # Not to be compressed away: Parquet would otherwise read next to nothing.
@@ -33,7 +34,7 @@ BATCHES = 3
 
 @dataclass
 class Bench:
-    """A session, a broker with a filled topic, and the same rows as a Parquet file."""
+    """A session, a broker with a filled topic, and the same rows as a Parquet file and as Arrow batches."""
 
     spark: SparkSession
     bootstrap: str
@@ -47,11 +48,17 @@ class Bench:
     def parquet(self) -> str:
         return str(self.directory / "rows.parquet")
 
+    @property
+    def ready(self) -> str:
+        return str(self.directory / "rows.arrow")
+
     def fill(self) -> None:
         self.create(TOPIC)
         made = self.spark.range(0, self.rows, 1, self.partitions).selectExpr(KEY, VALUE)
         made.write.format(OTTLA).options(**self.options(topic=TOPIC)).mode("append").save()
         self.read(OTTLA).write.parquet(self.parquet)
+        write_ready(Path(self.parquet), Path(self.ready), BATCHES)
+        self.spark.dataSource.register(Ready)
 
     def create(self, topic: str) -> None:
         create_topic(self.bootstrap, topic, self.partitions, {})
@@ -76,13 +83,14 @@ class Bench:
         if source == PARQUET:
             frame = self.spark.read.parquet(self.parquet)
             return frame.select(*columns.split(",")) if columns else frame
-        reader = self.spark.read.format(source).options(**self.options(subscribe=TOPIC))
-        if source == OTTLA and columns:
+        given = {"path": self.ready} if source == READY else self.options(subscribe=TOPIC)
+        reader = self.spark.read.format(source).options(**given)
+        if source != CONNECTOR and columns:
             return reader.schema(", ".join(f"{name} binary" for name in columns.split(","))).load()
         return reader.load().select(*columns.split(",")) if columns else reader.load()
 
     def stream(self, source: str, topic: str = TOPIC, **options: object) -> DataFrame:
-        given = self.options(subscribe=topic, **options)
+        given = {"path": self.ready} if source == READY else self.options(subscribe=topic, **options)
         return self.spark.readStream.format(source).options(**given).load()
 
 
@@ -105,17 +113,19 @@ def jobs() -> Iterator[Job]:
     yield batch("value alone, sum(length)", lambda bench, source: lengths(bench.read(source, "value")))
     yield batch("all columns to noop", lambda bench, source: to_noop(bench.read(source)))
     yield batch("all columns to Parquet", lambda bench, source: to_parquet(bench, bench.read(source)))
-    pair = (OTTLA, CONNECTOR)
-    yield Job("batch: key, value to a topic", THOUSANDS, pair, to_topic)
+    pair, python = (OTTLA, CONNECTOR), (OTTLA, CONNECTOR, READY)
+    yield Job("batch: key, value to a topic", THOUSANDS, python, to_topic)
     yield Job(
         "batch: key, value to a topic, at_least_once",
         THOUSANDS,
-        pair,
+        python,
         lambda bench, source: to_topic(bench, source, **_once_or_more(source)),
     )
-    yield Job("stream: to noop", THOUSANDS, pair, lambda bench, source: streamed(bench, source, "noop"))
-    yield Job("stream: to Parquet", THOUSANDS, pair, lambda bench, source: streamed(bench, source, "parquet"))
-    yield Job("stream: to a topic", THOUSANDS, pair, lambda bench, source: streamed(bench, source, "topic"))
+    yield Job("stream: to noop", THOUSANDS, python, lambda bench, source: streamed(bench, source, "noop"))
+    yield Job(
+        "stream: to Parquet", THOUSANDS, python, lambda bench, source: streamed(bench, source, "parquet")
+    )
+    yield Job("stream: to a topic", THOUSANDS, python, lambda bench, source: streamed(bench, source, "topic"))
     yield Job("small batch: to noop", "ms", pair, lambda bench, source: floor(bench, source, "noop"))
     yield Job("small batch: to a topic", "ms", pair, lambda bench, source: floor(bench, source, "topic"))
     yield Job(
@@ -158,7 +168,7 @@ def to_parquet(bench: Bench, frame: DataFrame) -> None:
 
 
 def to_topic(bench: Bench, source: str, **options: object) -> float:
-    """From Parquet, so that only the writing is compared."""
+    """From Parquet, so that only the writing is compared; ready rows have a sink that drops them instead."""
     topic = bench.fresh("written")
     bench.create(topic)
     frame = bench.read(PARQUET, "key,value")
