@@ -19,8 +19,8 @@ HELLO = serving((API_VERSIONS, 0, 4), (METADATA, 0, 13), (FETCH, 4, 12))
 
 
 @contextmanager
-def server(script: Script) -> Iterator[int]:
-    """A server of this, in threads; yields its port."""
+def server(script: Script, frames: list[bytes] | None = None) -> Iterator[int]:
+    """A server of this, in threads; yields its port. `frames` gets what it was sent."""
     listener = socket.create_server(("127.0.0.1", 0))
     sockets, threads = [listener], []
 
@@ -40,6 +40,8 @@ def server(script: Script) -> Iterator[int]:
             while size := client.recv(4, socket.MSG_WAITALL):
                 (length,) = struct.unpack(">i", size)
                 frame = client.recv(length, socket.MSG_WAITALL)
+                if frames is not None:
+                    frames.append(frame)
                 said = script(read_request_header(frame, 0, length)[0])
                 if said is None:
                     break

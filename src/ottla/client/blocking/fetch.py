@@ -30,6 +30,9 @@ from ottla.protocol.messages.fetch import (
 MAX_BYTES: Final = 4 * 1024 * 1024
 """What one request asks for. A batch that is larger comes whole."""
 MOST_BYTES: Final = 1 << 30
+BATCH_BYTES: Final = 1024 * 1024
+"""A batch has no more, as brokers are set up. The last request of a range asks for so much more than it
+should need, as batches come whole; where that is too little, another one follows."""
 WAIT_MS: Final = 500
 """How long a broker may hold a request for which it has nothing."""
 FETCH_SECONDS: Final = 120.0
@@ -72,13 +75,13 @@ def fetch(
     the decoder to leave out. Offsets that compaction or control batches have taken are passed over. Raises
     OffsetOutOfRange when records are gone, NoAnswer when they do not come within `timeout`.
     """
-    range_ = _Range(cluster, partition, isolation_level, max_bytes, timeout)
+    range_ = _Range(cluster, partition, end, isolation_level, max_bytes, timeout)
     try:
         position = start
         if position < end:
             range_.send(position)
         while position < end:
-            fetched = range_.receive(position, end)
+            fetched = range_.receive(position)
             position = fetched.next_offset
             if position < end:
                 range_.send(position)
@@ -95,14 +98,16 @@ class _Range:
         self,
         cluster: BlockingCluster,
         partition: TopicPartition,
+        end: int,
         isolation_level: int,
         max_bytes: int,
         timeout: float,
     ) -> None:
-        self.cluster, self.partition = cluster, partition
+        self.cluster, self.partition, self.end = cluster, partition, end
         self.isolation_level, self.max_bytes, self.timeout = isolation_level, max_bytes, timeout
         self._connection: BlockingConnection | None = None
         self._failed: Exception | None = None
+        self._bytes_per_offset: float | None = None
 
     def close(self) -> None:
         if self._connection is not None:
@@ -116,7 +121,7 @@ class _Range:
         except (KafkaError, ClientError) as error:
             self._failed = error
 
-    def receive(self, position: int, end: int) -> Fetched:
+    def receive(self, position: int) -> Fetched:
         """The answer to the request for this position."""
         started, pause = time.monotonic(), FIRST_PAUSE
         while True:
@@ -126,11 +131,11 @@ class _Range:
                     failed, self._failed = self._failed, None
                     raise failed
                 data = self._receive()
-                fetched = None if data is None else self._read(data, position, end)
+                fetched = None if data is None else self._read(data, position)
                 if fetched is not None:
                     return fetched
                 if time.monotonic() - started > patience:
-                    raise NoAnswer(self._missing(data, position, end))
+                    raise NoAnswer(self._missing(data, position))
             except (KafkaError, ClientError) as error:
                 if isinstance(error, _GONE):
                     # Brokers learn of a topic one after the other, but soon; a deleted one stays deleted.
@@ -151,17 +156,24 @@ class _Range:
         topic = cluster.topic(partition.topic)
         if self._connection is None:
             self._connection = cluster.take(topic.leader(partition.partition))
+        max_bytes = self._bytes_from(position)
         wanted = FetchPartition(
-            partition=partition.partition, fetch_offset=position, partition_max_bytes=self.max_bytes
+            partition=partition.partition, fetch_offset=position, partition_max_bytes=max_bytes
         )
         request = FetchRequest(
             max_wait_ms=WAIT_MS,
             min_bytes=1,
-            max_bytes=self.max_bytes,
+            max_bytes=max_bytes,
             isolation_level=self.isolation_level,
             topics=[FetchTopic(topic=topic.name, topic_id=topic.id, partitions=[wanted])],
         )
         self._connection.send(request)
+
+    def _bytes_from(self, position: int) -> int:
+        """What to ask for: no more than is left, going by what there was so far."""
+        if self._bytes_per_offset is None:
+            return self.max_bytes
+        return min(self.max_bytes, round(self._bytes_per_offset * (self.end - position)) + BATCH_BYTES)
 
     def _receive(self) -> PartitionData | None:
         """What was said of the partition; None of a broker that only says that its quota is used up. It
@@ -175,14 +187,16 @@ class _Range:
         check(data.error_code, f"partition {self.partition}")
         return data
 
-    def _read(self, data: PartitionData, position: int, end: int) -> Fetched | None:
+    def _read(self, data: PartitionData, position: int) -> Fetched | None:
         """What was answered; None if it is nothing, and something may still come."""
+        end = self.end
         records = memoryview(data.records if data.records is not None else b"")
         size, next_offset = whole_batches(records, position, end)
         if not size and next_offset < end:
             if len(records):
                 # An old broker, which cuts off even the first batch.
                 self.max_bytes = min(2 * self.max_bytes, MOST_BYTES)
+                self._bytes_per_offset = None
                 return None
             # Nothing between here and what the broker may show: compaction has taken it all, else there
             # would be a batch, since the first one comes whatever its size.
@@ -192,6 +206,7 @@ class _Range:
             if visible < end:
                 return None
             next_offset = end
+        self._bytes_per_offset = size / max(next_offset - position, 1)
         return Fetched(
             records[:size],
             [(each.producer_id, each.first_offset) for each in data.aborted_transactions or ()],
@@ -201,13 +216,13 @@ class _Range:
             next_offset,
         )
 
-    def _missing(self, data: PartitionData | None, position: int, end: int) -> str:
+    def _missing(self, data: PartitionData | None, position: int) -> str:
         why = "the client's quota is used up"
         if data is not None:
             stable = f", last stable offset {data.last_stable_offset}" if self.isolation_level else ""
             why = f"high watermark {data.high_watermark}{stable}"
         return (
-            f"partition {self.partition}: the records from {position} up to {end} did not come within "
+            f"partition {self.partition}: the records from {position} up to {self.end} did not come within "
             f"{self.timeout:g} s ({why})"
         )
 
