@@ -37,13 +37,13 @@ USUAL = ("localhost:9092", "127.0.0.1:9092")
 
 def serve(given: Given, log_level: str) -> int:
     """Run a broker in this process; returns the exit code."""
-    gc.disable()  # what a start makes, stays
     logs.configure(log_level)
     try:
         wanted = properties(given, os.environ)
         check_static(wanted)
     except ConfigError as error:
         return _complain(error, BAD_USAGE)
+    gc.disable()  # what a start makes, stays
     # Not before the properties are known to be good: a slip should be told at once.
     from ottla.server.broker import DirectoryInUse, StartupError, new_event_loop
 
@@ -59,6 +59,8 @@ def serve(given: Given, log_level: str) -> int:
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         return _complain(f"{where}{error.strerror or error}", CANNOT_GO_ON)
+    finally:
+        gc.enable()
 
 
 async def _run(wanted: Mapping[str, str]) -> int:
