@@ -30,6 +30,9 @@ from tests.spark.committed import values
 
 Rows = Sequence[str]
 
+# Transactions that are to be given up: not before a batch is written, however busy the machine is.
+SOON_MS = 4_000
+
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[TestBroker]:
@@ -234,7 +237,7 @@ def lose_the_rest(sink: Sink, batch_id: int) -> None:
 
 
 def test_what_the_broker_gave_up_of_a_decided_batch_is_written_again(broker: TestBroker) -> None:
-    sink = Sink(broker, timeout_ms=400)
+    sink = Sink(broker, timeout_ms=SOON_MS)
     die_at(sink, "EndTxn", 1, 0, *FIRST)
     lose_the_rest(sink, 0)
     sink.run(0, *FIRST)
@@ -255,7 +258,7 @@ def test_what_the_broker_gave_up_of_a_decided_batch_is_written_again(broker: Tes
 def test_a_batch_whose_rows_are_split_otherwise_is_refused_when_a_part_of_it_is_committed_and_a_part_is_lost(
     broker: TestBroker, replay: tuple[Rows, ...], words: str
 ) -> None:
-    sink = Sink(broker, timeout_ms=400)
+    sink = Sink(broker, timeout_ms=SOON_MS)
     die_at(sink, "EndTxn", 1, 0, *FIRST)
     lose_the_rest(sink, 0)
     with pytest.raises(ReplayDiffers, match=words):
@@ -266,10 +269,10 @@ def test_a_batch_whose_rows_are_split_otherwise_is_refused_when_a_part_of_it_is_
 def test_a_batch_that_takes_longer_than_its_transactions_may_is_not_committed_at_all(
     broker: TestBroker,
 ) -> None:
-    sink = Sink(broker, timeout_ms=400)
+    sink = Sink(broker, timeout_ms=SOON_MS)
     messages = sink.write(0, *FIRST)
     wait_until_given_up(sink, [each.share.open for each in messages if each and each.share.open])
-    with pytest.raises(TransactionLost, match=r"transaction\.timeout\.ms \(400 ms"):
+    with pytest.raises(TransactionLost, match=rf"transaction\.timeout\.ms \({SOON_MS} ms"):
         sink.commit(0, messages)
     sink.writer.abort([*messages], 0)
     assert not sink.committed()
