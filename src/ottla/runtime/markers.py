@@ -162,12 +162,12 @@ class _Pending:
         self.is_fenced = False
         self.attempts = 0
         self.timer: asyncio.TimerHandle | None = None
-        # Producers that want to begin their next one: at most as many as there are unanswered requests.
-        self.waiters: list[asyncio.Future[None]] = []
+        # Producers that want to begin their next one: at most as many as there are unanswered requests,
+        # since one that no longer waits is not in it.
+        self.waiters: set[asyncio.Future[None]] = set()
 
     def wake(self) -> None:
-        waiters, self.waiters = self.waiters, []
-        for waiter in waiters:
+        for waiter in list(self.waiters):
             if not waiter.done():
                 waiter.set_result(None)
 
@@ -204,7 +204,8 @@ class Markers:
         if pending is None:
             return None
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        pending.waiters.append(waiter)
+        pending.waiters.add(waiter)
+        waiter.add_done_callback(pending.waiters.discard)
         return waiter
 
     async def close(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -56,7 +57,7 @@ def start_marker(producer: Producer, topic: str) -> asyncio.Future[WriteTxnMarke
     return producer.serving.start(write_txn_markers, WriteTxnMarkersRequest(markers=[marker]), 1)
 
 
-def waiting_for_markers(producer: Producer) -> list[asyncio.Future[None]]:
+def waiting_for_markers(producer: Producer) -> set[asyncio.Future[None]]:
     markers = producer.serving.node.coordinators._markers
     assert markers is not None
     return markers._current[producer.transactional_id].waiters
@@ -383,49 +384,63 @@ def test_the_next_transaction_waits_a_little_for_the_markers_of_the_last(tmp_pat
     run(ServingNode(tmp_path, files, **patient), story)
 
 
+async def held_up(serving: ServingNode, files: GatedFiles) -> tuple[Producer, asyncio.Future[Any]]:
+    """A producer whose next transaction waits for the markers of the last, which the gate holds up."""
+    await serving.create("t")
+    producer = await Producer(serving).init()
+    await producer.send("t", b"a")
+    files.shut()
+    await producer.end(commit=True)
+    await files.somebody_syncs()
+    sent = producer.start("t", b"b", acks=1)
+    await until(lambda: bool(waiting_for_markers(producer)))
+    await asyncio.sleep(0)  # a handler's wait passes from the connection's turn to its task
+    return producer, sent
+
+
 def test_the_end_of_a_transaction_and_the_beginning_of_the_next_share_a_sync(tmp_path: Path) -> None:
     files = GatedFiles("t-0")
 
     async def story(serving: ServingNode) -> None:
-        await serving.create("t")
-        producer = await Producer(serving).init()
-        await producer.send("t", b"a")
-        files.shut()
-        await producer.end(commit=True)
-        await files.somebody_syncs()
-        sent = producer.start("t", b"b", acks=1)
-        await until(lambda: bool(waiting_for_markers(producer)))
+        _, sent = await held_up(serving, files)
         files.synced.clear()
         files.lift()
         assert (await sent).responses[0].partition_responses[0].error_code == 0
         assert [TRANSACTION_STATE in path for path in files.synced].count(True) == 1
 
-    patient = {"add_partitions_to_txn_retry_backoff_max_ms": "30000"}
-    run(ServingNode(tmp_path, files, **patient), story)
+    run(ServingNode(tmp_path, files, add_partitions_to_txn_retry_backoff_max_ms="30000"), story)
 
 
 def test_a_client_that_hangs_up_does_not_wait_for_the_last_transaction(tmp_path: Path) -> None:
     files = GatedFiles("t-0")
 
     async def story(serving: ServingNode) -> None:
-        await serving.create("t")
-        producer = await Producer(serving).init()
-        await producer.send("t", b"a")
-        files.shut()
-        await producer.end(commit=True)
-        await files.somebody_syncs()
-        sent = producer.start("t", b"b", acks=1)
-        await until(lambda: bool(waiting_for_markers(producer)))
-        await asyncio.sleep(0)  # a handler's wait passes from the connection's turn to its task
+        producer, sent = await held_up(serving, files)
         sent.cancel()
         await until(sent.done)
-        assert waiting_for_markers(producer)[0].cancelled()
+        await until(lambda: not waiting_for_markers(producer))
         files.lift()
         await serving.reaches("tx", "CompleteCommit")
         assert await serving.values("t") == [b"a"]
 
-    patient = {"add_partitions_to_txn_retry_backoff_max_ms": "30000"}
-    run(ServingNode(tmp_path, files, **patient), story)
+    run(ServingNode(tmp_path, files, add_partitions_to_txn_retry_backoff_max_ms="30000"), story)
+
+
+def test_who_has_waited_long_enough_leaves_nothing_behind(tmp_path: Path) -> None:
+    """Markers may take for ever, and a client asks again and again."""
+    files = GatedFiles("t-0")
+
+    async def story(serving: ServingNode) -> None:
+        producer, sent = await held_up(serving, files)
+        for _ in range(3):
+            answer = (await sent).responses[0].partition_responses[0]
+            assert answer.error_code == errors.ConcurrentTransactions.code
+            assert not waiting_for_markers(producer)
+            sent = producer.start("t", b"b", acks=1)
+        await sent
+        files.lift()
+
+    run(ServingNode(tmp_path, files, add_partitions_to_txn_retry_backoff_max_ms="20"), story)
 
 
 @pytest.mark.parametrize(
