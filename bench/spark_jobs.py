@@ -28,6 +28,8 @@ TOPIC = "rows"
 VALUE = "cast(concat(md5(string(id)), md5(string(-id)), md5(string(2 * id)), '----') as binary) as value"
 KEY = "cast(lpad(string(id), 9, '0') as binary) as key"
 PAUSE_SECONDS = 0.02
+# Long enough for every small batch of a query, whoever reads it.
+FLOOR_SECONDS = 300.0
 BATCHES = 3
 """Of a stream."""
 
@@ -208,7 +210,10 @@ def floor(bench: Bench, source: str, sink: str, **options: object) -> float:
     feeder.start()
     try:
         times: dict[int, float] = {}
+        deadline = time.monotonic() + FLOOR_SECONDS
         while len(times) < bench.batches:
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"only {len(times)} of {bench.batches} small batches came from {source}")
             if (error := query.exception()) is not None:
                 raise error
             for each in query.recentProgress:
