@@ -57,8 +57,12 @@ class Caller(Protocol):
     """What the node asks about a connection."""
 
     listener_name: str
-    dialled_host: str
-    dialled_port: int
+
+    @property
+    def dialled_host(self) -> str: ...
+
+    @property
+    def dialled_port(self) -> int: ...
 
 
 class Node:

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import socket
 import struct
 from collections.abc import Callable
+from sys import intern
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -110,8 +110,6 @@ class Reply:
 
 class Connection(asyncio.BufferedProtocol):
     __slots__ = (
-        "_client_id",
-        "_client_id_bytes",
         "_closing",
         "_fetching",
         "_frame",
@@ -131,9 +129,7 @@ class Connection(asyncio.BufferedProtocol):
         "_unanswered_bytes",
         "_unsent_records",
         "_write_paused",
-        "client_host",
-        "dialled_host",
-        "dialled_port",
+        "address",
         "endings",
         "last_active",
         "listener_name",
@@ -151,16 +147,13 @@ class Connection(asyncio.BufferedProtocol):
         self._have = self._need = 0
         # A list: a deque takes 700 bytes, of every connection, and this one is seldom longer than a few.
         self._replies: list[Reply] = []
-        # Who intercepts requests is to see every one of them.
-        self._lanes = ProduceLanes(learns=listener.routes.intercept is None)
+        self._lanes: ProduceLanes | None = None  # most connections never produce
         self._unanswered_bytes = 0
         self._unsent_records = 0
         self._fetching = False
         self._is_answering = False  # soon, that is
         self._is_fresh = True  # nothing has been asked yet
         self.endings: dict[object, Callable[[], None]] = {}  # what is to be done when the connection ends
-        self._client_id_bytes: bytes | bytearray = b""
-        self._client_id: str | None = ""
         self._closing = False
         self._write_paused = False
         self._reading_paused = False
@@ -172,17 +165,28 @@ class Connection(asyncio.BufferedProtocol):
         transport = cast(asyncio.Transport, transport)  # uvloop's is one in all but name
         self._transport = transport
         peer = transport.get_extra_info("peername") or ("", 0)
-        dialled = transport.get_extra_info("sockname") or ("127.0.0.1", 0)
-        self.client_host = f"/{peer[0]}"
-        self.dialled_host, self.dialled_port = dialled[0], dialled[1]
-        if not self._listener.admit(self, peer[0]):
+        self.address = intern(peer[0])  # one string for all that come from there
+        if not self._listener.admit(self):
             self._closing = True
             transport.abort()
             return
         transport.set_write_buffer_limits(high=WRITE_BUFFER_MAX, low=WRITE_BUFFER_MAX // 4)
-        raw = transport.get_extra_info("socket")
-        if raw is not None and raw.family in (socket.AF_INET, socket.AF_INET6):
-            raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    @property
+    def client_host(self) -> str:
+        return f"/{self.address}"
+
+    @property
+    def dialled_host(self) -> str:
+        return str(self._dialled()[0])
+
+    @property
+    def dialled_port(self) -> int:
+        return int(self._dialled()[1])
+
+    def _dialled(self) -> tuple[Any, ...]:
+        """The address of ours that this client came to. Few ask, so it is not kept."""
+        return self._transport.get_extra_info("sockname") or ("127.0.0.1", 0)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._closing = True
@@ -274,8 +278,9 @@ class Connection(asyncio.BufferedProtocol):
     def _start(self, buffer: bytearray, position: int, end: int) -> None:
         """Decode one request and run its handler up to its first wait."""
         key, version, correlation_id, length = HEADER.unpack_from(buffer, position)
-        if key == PRODUCE:
-            lane = self._lanes.find(buffer, position, version)
+        lanes = self._lanes
+        if key == PRODUCE and lanes is not None:
+            lane = lanes.find(buffer, position, version)
             if lane is not None:
                 answer = lane.append(buffer, position, end, correlation_id)
                 if answer is not None:
@@ -301,9 +306,7 @@ class Connection(asyncio.BufferedProtocol):
                 body += length
                 if body > end:
                     raise MalformedFrame("the client id runs past the end")
-                if name != self._client_id_bytes:
-                    self._client_id_bytes, self._client_id = name, name.decode()
-                client_id = self._client_id
+                client_id: str | None = name.decode()
             else:
                 client_id = None if length < 0 else ""
             if route.is_flexible:
@@ -316,8 +319,11 @@ class Connection(asyncio.BufferedProtocol):
             self._refuse(f"a malformed {route.name} v{version} request: {error}")
             return
         self._run(reply, route.handle(request, Context(version, client_id, self, self._node)))
-        if key == PRODUCE and not self._closing:
-            self._lanes.learn(self._node, route, request, buffer, position, end)
+        # Who intercepts requests is to see every one of them.
+        if key == PRODUCE and not self._closing and self._listener.routes.intercept is None:
+            if lanes is None:
+                lanes = self._lanes = ProduceLanes()
+            lanes.learn(self._node, route, request, buffer, position, end)
 
     def _run(self, reply: Reply, steps: Steps) -> None:
         """Run a handler up to its first wait, or to its end."""

@@ -48,7 +48,7 @@ class Listener:
         self._files = files_for_connections()
         self.is_ready = False
         self.configure(settings)
-        self._connections: dict[Connection, str] = {}
+        self._connections: set[Connection] = set()
         self._per_address: Counter[str] = Counter()
         self._server: asyncio.Server | None = None
         self._idle_timer: asyncio.TimerHandle | None = None
@@ -96,9 +96,9 @@ class Listener:
 
     # --- admission -----------------------------------------------------------------------
 
-    def admit(self, connection: Connection, address: str) -> bool:
+    def admit(self, connection: Connection) -> bool:
         """Whether a new connection may stay. Says so once in the log when it may not."""
-        settings = self._settings
+        settings, address = self._settings, connection.address
         if self._is_closing:
             return False
         if len(self._connections) >= settings.max_connections:
@@ -115,14 +115,15 @@ class Listener:
         if self._per_address[address] >= limit:
             logger.warning("connection refused client=%s max.connections.per.ip=%d", address, limit)
             return False
-        self._connections[connection] = address
+        self._connections.add(connection)
         self._per_address[address] += 1
         connection.last_active = self.loop.time()
         return True
 
     def forget(self, connection: Connection) -> None:
-        address = self._connections.pop(connection, None)
-        if address is not None:
+        if connection in self._connections:
+            self._connections.remove(connection)
+            address = connection.address
             self._per_address[address] -= 1
             if not self._per_address[address]:
                 del self._per_address[address]

@@ -165,18 +165,15 @@ class ProduceLane:
 class ProduceLanes:
     """The lanes of one connection: a producer has one for each partition it writes to."""
 
-    __slots__ = ("_lanes", "_last", "_lengths", "_misses")
+    __slots__ = ("_lanes", "_last", "_lengths")
 
     LANES_MAX: Final = 256
     LENGTHS_MAX: Final = 8
-    # A client that never sends the common kind of request is left alone after so many of them.
-    MISSES_MAX: Final = 32
 
-    def __init__(self, *, learns: bool = True) -> None:
+    def __init__(self) -> None:
         self._last: ProduceLane | None = None
         self._lanes: dict[tuple[int, bytes], ProduceLane] = {}
         self._lengths: list[int] = []
-        self._misses = 0 if learns else self.MISSES_MAX
 
     def find(self, buffer: bytearray, position: int, version: int) -> ProduceLane | None:
         """The lane for the request whose header starts at `position`."""
@@ -195,11 +192,10 @@ class ProduceLanes:
         self, node: Node, route: Route, request: ProduceRequest, buffer: bytearray, position: int, end: int
     ) -> None:
         """Remember a request that has gone the ordinary way, if it is of the common kind."""
-        if self._misses >= self.MISSES_MAX or len(self._lanes) >= self.LANES_MAX:
+        if len(self._lanes) >= self.LANES_MAX:
             return
         lane = _lane_for(node, route, request, buffer, position, end)
         if lane is None:
-            self._misses += 1
             return
         length = len(lane.prefix)
         if length not in self._lengths:

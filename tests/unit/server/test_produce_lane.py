@@ -260,3 +260,18 @@ def test_lanes_are_bounded(broker: Broker) -> None:
         decoded = codec.decode(ProduceRequest, 9, frame, len(headers.request_head(0, 9, 1, "lane")))
         lanes.learn(broker.node, route, decoded, frame, 0, len(frame))
     assert len(lanes._lanes) == ProduceLanes.LANES_MAX
+
+
+def test_requests_for_several_partitions_do_not_keep_a_producer_off_its_lanes(
+    broker: Broker, taken: list[bool]
+) -> None:
+    topic = new_topic(broker, "mixed")
+    several = produce(broker, topic, 0, b"first")
+    several.topic_data[0].partition_data += produce(broker, topic, 1, b"x").topic_data[0].partition_data
+    with Client(broker) as client:
+        for _ in range(100):
+            client.send(several, 9)
+        for _ in range(2):
+            client.send(produce(broker, topic, 0, b"last"), 9)
+    assert taken == [True]
+    assert values(broker, topic, 0) == [b"first"] * 100 + [b"last"] * 2
