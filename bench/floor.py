@@ -3,6 +3,10 @@
 A process of its own receives batches of 0.9 MB over loopback, appends them to a file, syncs it or not, and
 answers a few bytes; or sends them from the file with sendfile. Whoever uses sockets and files can hardly cost
 less.
+
+The same bytes cost the kernel more when they come in smaller pieces from a client that is busy making them:
+whoever receives them sleeps and wakes each time, and finds the processor's caches full of the client's work.
+So rows of clients that are slower than a broker by far have a floor of that kind.
 """
 
 from __future__ import annotations
@@ -11,17 +15,23 @@ import multiprocessing
 import os
 import socket
 import tempfile
+import time
 from collections.abc import Callable
 from multiprocessing.connection import Connection as Pipe
 
 import psutil
 
 from bench.brokers import Subject, cost_of
-from bench.throughput import RECEIVE, RECEIVE_SYNCED, SEND
+from bench.throughput import RECEIVE, RECEIVE_SLOWLY, RECEIVE_SYNCED, SEND
 from bench.wire import SIZE, Connection, batch, fetch_frame, produce_frame
 from bench.workload import Figure, Site
 
 ANSWER = SIZE.pack(60) + bytes(60)
+# What Java's producer does in the rows that have this floor, and librdkafka with small records.
+SLOW_BYTES_PER_SECOND = 130e6
+SLOW_RECORDS = 256
+# So much memory of the client's is sent in turn that it is not what was sent a moment ago.
+SLOW_MEMORY = 32_000_000
 
 
 def floor(site: Site, megabytes: int) -> list[Figure]:
@@ -29,17 +39,58 @@ def floor(site: Site, megabytes: int) -> list[Figure]:
     inward = produce_frame("floor", data)
     outward = fetch_frame("floor", 0, partition_max_bytes=len(data))
     rounds = site.work(megabytes * 1e6 / len(data) / 2, at_least=4)
+    small = batch(SLOW_RECORDS, 1_000)
+    slow_rounds = site.work(megabytes * 1e6 / len(small) / 4, at_least=4)
     with tempfile.TemporaryDirectory(prefix="ottla-floor-") as folder:
         path = f"{folder}/00000000000000000000.log"
         return [
             *measured(RECEIVE, receive_and_append, path, inward, len(data), rounds),
             *measured(RECEIVE_SYNCED, receive_append_and_sync, f"{path}.synced", inward, len(data), rounds),
             *measured(SEND, send_from_file, path, outward, len(data), rounds),
+            *measured(
+                RECEIVE_SLOWLY,
+                receive_and_append,
+                f"{path}.slow",
+                produce_frame("floor", small),
+                len(small),
+                slow_rounds,
+                send=send_slowly,
+            ),
         ]
 
 
-def measured(name: str, serve: Serve, path: str, request: bytes, size: int, rounds: int) -> list[Figure]:
+def send_in_pairs(connection: Connection, request: bytes, rounds: int) -> int:
     """Two requests on their way at a time, from the client that the brokers' large batches come from."""
+    for _ in range(rounds):
+        connection.pipeline(request * 2, 2)
+    return 2 * rounds
+
+
+def send_slowly(connection: Connection, request: bytes, rounds: int) -> int:
+    """One after the other in a timetable, and busy in between as a client is that makes its records."""
+    requests = [bytearray(request) for _ in range(max(1, SLOW_MEMORY // len(request)))]
+    due = time.perf_counter()
+    for number in range(rounds):
+        connection.pipeline(requests[number % len(requests)], 1)
+        due += len(request) / SLOW_BYTES_PER_SECOND
+        while time.perf_counter() < due:
+            pass
+    return rounds
+
+
+Send = Callable[[Connection, bytes, int], int]
+
+
+def measured(
+    name: str,
+    serve: Serve,
+    path: str,
+    request: bytes,
+    size: int,
+    rounds: int,
+    *,
+    send: Send = send_in_pairs,
+) -> list[Figure]:
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
     process = context.Process(target=serve, args=(theirs, path, len(request), size), daemon=True)
@@ -47,18 +98,19 @@ def measured(name: str, serve: Serve, path: str, request: bytes, size: int, roun
     try:
         bootstrap = f"127.0.0.1:{ours.recv()}"
         subject = Subject(bootstrap, psutil.Process(process.pid))
+        sent = 0
         with Connection(subject.address) as connection:
 
-            def work(rounds: int) -> None:
-                for _ in range(rounds):
-                    connection.pipeline(request * 2, 2)
+            def work() -> None:
+                nonlocal sent
+                sent = send(connection, request, rounds)
 
-            work(rounds // 4)
-            cost = cost_of(subject, lambda: work(rounds))
+            send(connection, request, rounds // 4)
+            cost = cost_of(subject, work)
     finally:
         process.kill()
         process.join()
-    gigabytes = rounds * 2 * size / 1e9
+    gigabytes = sent * size / 1e9
     return [
         Figure(name, "MB/s", gigabytes * 1e3 / cost.seconds, higher_is_better=True),
         Figure(name, "s/GB", cost.cpu_seconds / gigabytes),
