@@ -4,7 +4,8 @@ A sync takes milliseconds, an append microseconds. So appends gather while a syn
 covers them all. Per log directory there is one round at a time:
 
 1. on the loop: collect what is unsynced in every log that somebody waits for (`Log.flush_begin`);
-2. in a few threads: sync those logs, side by side (`Flush.sync`);
+2. in the kernel: sync those logs, side by side (`KernelSync`); where it cannot, and for logs of which more
+   than one file is to be synced, in a few threads (`Flush.sync`);
 3. on the loop again: as each log's sync is done, note it (`Log.flush_done`) and wake who waited for it;
 4. when all are done, start over with whoever came meanwhile.
 
@@ -16,12 +17,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import NamedTuple
 
 from ottla.protocol.errors import KafkaError, KafkaStorageError, UnknownTopicOrPartition
 from ottla.storage.flush import Flush
+from ottla.storage.kernel_sync import KernelSync, open_kernel_sync
 from ottla.storage.log import Log
 from ottla.storage.log_directory import LogDirectory
 
@@ -45,10 +48,20 @@ class Synced(NamedTuple):
 class Flusher:
     """Syncs the logs of one directory on demand. Used on the loop's thread only."""
 
-    def __init__(self, directory: LogDirectory, *, threads: int = SYNC_THREADS) -> None:
+    def __init__(
+        self,
+        directory: LogDirectory,
+        *,
+        threads: int = SYNC_THREADS,
+        open_kernel: Callable[[], KernelSync | None] = open_kernel_sync,
+    ) -> None:
         self._directory = directory
         self._threads = threads
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="sync")
+        self._open_kernel: Callable[[], KernelSync | None] | None = open_kernel  # None when that is done
+        self._kernel: KernelSync | None = None
+        # By file descriptor, which belongs to one log only as long as its flush keeps it open.
+        self._in_kernel: dict[int, tuple[Log, Flush]] = {}
         # As many waiters as there are unanswered requests, which the connections bound.
         self._waiting: dict[Log, Waiters] = {}
         self._syncing: dict[Log, Syncing] = {}
@@ -88,6 +101,13 @@ class Flusher:
             self._idle = asyncio.get_running_loop().create_future()
             await self._idle
         self._pool.shutdown()
+        if self._kernel is not None:
+            asyncio.get_running_loop().remove_reader(self._kernel.eventfd)
+            self._kernel.close()
+            self._kernel = None
+            for _, flush in self._in_kernel.values():  # of a directory that failed meanwhile
+                flush.release()
+            self._in_kernel.clear()
 
     def _begin_round(self) -> None:
         loop = asyncio.get_running_loop()
@@ -111,10 +131,44 @@ class Flusher:
             else:
                 self._syncing[log] = Syncing(flush, waiters)
                 flushes.append((log, flush))
+        self._begin_in_kernel(flushes, loop)
         for _ in range(min(self._threads, len(flushes))):
             self._pool.submit(self._sync, flushes, loop)
         if not self._syncing:
             self._end_round()
+
+    def _begin_in_kernel(self, flushes: deque[tuple[Log, Flush]], loop: asyncio.AbstractEventLoop) -> None:
+        """Take from `flushes` what the kernel syncs by itself."""
+        alone = {fd: each for each in flushes if (fd := each[1].only_file) is not None}
+        if not alone:
+            return
+        if self._open_kernel is not None:
+            self._kernel, self._open_kernel = self._open_kernel(), None
+            if self._kernel is not None:
+                loop.add_reader(self._kernel.eventfd, self._take_from_kernel)
+        if self._kernel is None:
+            return
+        fds = list(alone)
+        taken = {fd: alone[fd] for fd in fds[: self._kernel.begin(fds)]}
+        self._in_kernel.update(taken)
+        rest = [each for each in flushes if each[1].only_file not in taken]
+        flushes.clear()
+        flushes.extend(rest)
+
+    def _take_from_kernel(self) -> None:
+        assert self._kernel is not None
+        try:
+            done = self._kernel.take_done()
+        except OSError as failure:  # nobody will ever know what is on the disk
+            asyncio.get_running_loop().remove_reader(self._kernel.eventfd)
+            self._directory.fail(failure)
+            self._end_round()
+            return
+        for fd, error in done:
+            log, flush = self._in_kernel.pop(fd)
+            if error is not None:
+                flush.fail()
+            self._finished(log, flush, error)
 
     def _sync(self, flushes: deque[tuple[Log, Flush]], loop: asyncio.AbstractEventLoop) -> None:
         """In a thread: sync logs until none is left."""

@@ -1,8 +1,9 @@
 """One sync of a log to disk.
 
-It is begun on the loop, which decides what it covers, carried out in a thread, and finished on the loop,
-which then knows that everything up to `end_offset` survives a power cut. An error while syncing is final:
-the kernel may have dropped the pages it could not write, so the same sync is never tried again.
+It is begun on the loop, which decides what it covers, carried out in a thread or, if it is of one file only,
+by the kernel, and finished on the loop, which then knows that everything up to `end_offset` survives a power
+cut. An error while syncing is final: the kernel may have dropped the pages it could not write, so the same
+sync is never tried again.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
 from ottla.core.files import Files
-from ottla.storage.files import write_atomically
+from ottla.storage.files import OsFiles, write_atomically
 from ottla.storage.handles import Handle
 
 
@@ -52,6 +53,17 @@ class Flush:
         # Small files that get a new content, which is on the disk before it has the name.
         self._replaced = replaced
         self._failed = failed
+
+    @property
+    def only_file(self) -> int | None:
+        """The open file whose sync is all that there is to do; None if there is more, or in a test."""
+        if type(self._files) is not OsFiles or self._replaced or self._paths or self._directories:
+            return None
+        return self._fds[0] if len(self._fds) == 1 else None
+
+    def fail(self) -> None:
+        """Take note that the kernel could not sync `only_file`."""
+        self._failed()
 
     def sync(self) -> None:
         """Sync everything. Runs in a thread; OSError means that the log directory has failed."""

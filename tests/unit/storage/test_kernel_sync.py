@@ -1,0 +1,90 @@
+"""Syncs without a thread: what the kernel takes, and what it says when they are done."""
+
+from __future__ import annotations
+
+import os
+import select
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ottla.storage import kernel_sync
+from ottla.storage.kernel_sync import DEPTH, Calls, KernelSync, open_kernel_sync
+
+LONG_S = 30
+NO_SUCH_CALL = 1 << 20
+
+
+@pytest.fixture
+def kernel() -> Iterator[KernelSync]:
+    opened = open_kernel_sync()
+    if opened is None:
+        pytest.skip("this kernel does not sync by itself")
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def fds(tmp_path: Path) -> Iterator[list[int]]:
+    opened = [os.open(tmp_path / str(number), os.O_RDWR | os.O_CREAT) for number in range(DEPTH + 1)]
+    for fd in opened:
+        os.write(fd, b"records")
+    yield opened
+    for fd in opened:
+        os.close(fd)
+
+
+def take(kernel: KernelSync, count: int) -> dict[int, OSError | None]:
+    """What is done, once that many are."""
+    done: dict[int, OSError | None] = {}
+    while len(done) < count:
+        assert select.select([kernel.eventfd], [], [], LONG_S)[0]
+        done.update(kernel.take_done())
+    return done
+
+
+def test_every_file_is_reported_once_it_is_synced(kernel: KernelSync, fds: list[int]) -> None:
+    some = fds[:5]
+    for _ in range(2):
+        assert kernel.begin(some) == 5
+        assert take(kernel, 5) == dict.fromkeys(some)
+    assert kernel.take_done() == []
+    assert not select.select([kernel.eventfd], [], [], 0)[0]
+
+
+def test_no_more_are_under_way_than_there_is_room_for(kernel: KernelSync, fds: list[int]) -> None:
+    assert kernel.begin(fds) == DEPTH
+    assert kernel.begin(fds[DEPTH:]) == 0
+    assert take(kernel, DEPTH) == dict.fromkeys(fds[:DEPTH])
+    assert kernel.begin(fds[DEPTH:]) == 1
+    assert take(kernel, 1) == {fds[DEPTH]: None}
+
+
+def test_what_cannot_be_synced_and_all_after_it_is_not_taken(kernel: KernelSync, fds: list[int]) -> None:
+    reading, writing = os.pipe()
+    try:
+        assert kernel.begin([fds[0], writing, fds[1]]) == 1
+        assert kernel.begin([writing, fds[1]]) == 0
+        assert take(kernel, 1) == {fds[0]: None}
+    finally:
+        os.close(reading)
+        os.close(writing)
+
+
+def test_closing_waits_for_what_is_under_way(fds: list[int]) -> None:
+    kernel = open_kernel_sync()
+    if kernel is None:
+        pytest.skip("this kernel does not sync by itself")
+    kernel.begin(fds)
+    kernel.close()
+    with pytest.raises(OSError):
+        os.fstat(kernel.eventfd)
+
+
+def test_there_is_none_where_the_kernel_knows_no_such_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    unknown = Calls(*[NO_SUCH_CALL] * 4)
+    monkeypatch.setattr(kernel_sync, "CALLS", dict.fromkeys(kernel_sync.CALLS, unknown))
+    assert open_kernel_sync() is None
+    monkeypatch.setattr(kernel_sync, "CALLS", {})
+    assert open_kernel_sync() is None
