@@ -160,8 +160,14 @@ def complaints(log: str) -> list[str]:
         "to exist, but it was missing. Creating",  # said of partitions that a topic grows by
         "EventPerformanceMonitor",  # a busy machine
     )
-    lines = [line for line in log.splitlines() if " ERROR " in line or "orrupt" in line]
-    return [line[:400] for line in lines if not any(words in line for words in harmless)]
+    lines = log.splitlines()
+    found = [number for number, line in enumerate(lines) if " ERROR " in line or "orrupt" in line]
+    # A line of the trace that follows an error says more than the request it is about.
+    return [
+        "\n".join(line[:400] for line in lines[number : number + 2])
+        for number in found
+        if not any(words in lines[number] for words in harmless)
+    ]
 
 
 def free_port() -> int:

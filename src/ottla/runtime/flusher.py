@@ -20,13 +20,15 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.protocol.errors import KafkaError, KafkaStorageError, UnknownTopicOrPartition
 from ottla.storage.flush import Flush
-from ottla.storage.kernel_sync import KernelSync, open_kernel_sync
 from ottla.storage.log import Log
 from ottla.storage.log_directory import LogDirectory
+
+if TYPE_CHECKING:
+    from ottla.storage.kernel_sync import KernelSync
 
 # Enough for a few busy logs to share one journal commit of the file system. More threads sync no faster.
 SYNC_THREADS = 3
@@ -37,6 +39,12 @@ Waiters = list[asyncio.Future[None]]
 class Syncing(NamedTuple):
     flush: Flush
     waiters: Waiters
+
+
+def open_kernel_sync() -> KernelSync | None:
+    from ottla.storage import kernel_sync  # when the first sync is due: a start is not to wait for ctypes
+
+    return kernel_sync.open_kernel_sync()
 
 
 class Synced(NamedTuple):
