@@ -20,9 +20,11 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from threading import Thread
 from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.protocol.errors import KafkaError, KafkaStorageError, UnknownTopicOrPartition
+from ottla.runtime.threads import to_the_end
 from ottla.storage.flush import Flush
 from ottla.storage.log import Log
 from ottla.storage.log_directory import LogDirectory
@@ -42,7 +44,10 @@ class Syncing(NamedTuple):
 
 
 def open_kernel_sync() -> KernelSync | None:
-    from ottla.storage import kernel_sync  # when the first sync is due: a start is not to wait for ctypes
+    try:
+        from ottla.storage import kernel_sync  # when the first sync is due: a start is not to wait for ctypes
+    except ImportError:
+        return None  # Python can be built without ctypes
 
     return kernel_sync.open_kernel_sync()
 
@@ -109,13 +114,19 @@ class Flusher:
             self._idle = asyncio.get_running_loop().create_future()
             await self._idle
         self._pool.shutdown()
-        if self._kernel is not None:
-            asyncio.get_running_loop().remove_reader(self._kernel.eventfd)
-            self._kernel.close()
-            self._kernel = None
-            for _, flush in self._in_kernel.values():  # of a directory that failed meanwhile
+        kernel, self._kernel = self._kernel, None
+        if kernel is None:
+            return
+        asyncio.get_running_loop().remove_reader(kernel.eventfd)
+        if self._in_kernel:  # of a directory that failed meanwhile
+            await to_the_end(kernel.close)
+            for _, flush in self._in_kernel.values():
                 flush.release()
             self._in_kernel.clear()
+        else:
+            Thread(
+                target=kernel.close, name="kernel-sync-close"
+            ).start()  # takes long, and nobody has to wait
 
     def _begin_round(self) -> None:
         loop = asyncio.get_running_loop()

@@ -13,6 +13,7 @@ threads do it.
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import platform
 import sys
@@ -79,14 +80,17 @@ class KernelSync:
 
     def __init__(self, calls: Calls) -> None:
         self._calls = calls
-        # Not CDLL, which would let go of the interpreter and have to get it back: no call of these waits.
+        # Not CDLL, which would let go of the interpreter and have to get it back: of these calls only the one
+        # of `close` waits.
         self._call = ctypes.PyDLL(None, use_errno=True).syscall
         self._call.restype = ctypes.c_long
         self._context = ctypes.c_ulong(0)
-        if self._call(calls.io_setup, DEPTH, ctypes.byref(self._context)):
-            raise _last_error()
         # Readable while there is something to take.
         self.eventfd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        if self._call(calls.io_setup, DEPTH, ctypes.byref(self._context)):
+            refused = _last_error()
+            os.close(self.eventfd)
+            raise refused
         # The kernel copies requests while they are submitted, so the same ones serve every time.
         self._requests = (Request * DEPTH)()
         self._pointers = (ctypes.POINTER(Request) * DEPTH)()
@@ -114,7 +118,10 @@ class KernelSync:
             os.eventfd_read(self.eventfd)  # before the look: what is done after it makes it readable again
         count = self._call(self._calls.io_getevents, self._context, 0, DEPTH, self._events, None)
         if count < 0:
-            raise _last_error()
+            error = _last_error()
+            if error.errno == errno.EINTR:
+                return []  # how the kernel says "none" when a signal comes meanwhile
+            raise error
         self._under_way -= count
         done = []
         for number in range(count):
@@ -124,9 +131,9 @@ class KernelSync:
         return done
 
     def close(self) -> None:
-        """Waits for what is under way."""
-        self._call(self._calls.io_destroy, self._context)
+        """Waits for what is under way, and some 30 ms even if nothing is. May be called in any thread."""
         os.close(self.eventfd)
+        ctypes.CDLL(None).syscall(self._calls.io_destroy, self._context)
 
 
 def open_kernel_sync() -> KernelSync | None:
@@ -135,9 +142,15 @@ def open_kernel_sync() -> KernelSync | None:
     if sys.platform != "linux" or sys.byteorder != "little" or calls is None or sys.maxsize < 1 << 32:
         return None
     try:
-        return KernelSync(calls)
+        kernel = KernelSync(calls)
     except OSError:
         return None
+    try:
+        kernel.take_done()  # a sandbox that forbids this must not be found out when syncs are under way
+    except OSError:
+        kernel.close()
+        return None
+    return kernel
 
 
 def _last_error() -> OSError:

@@ -6,6 +6,7 @@ import asyncio
 import errno
 import os
 import platform
+import sys
 import threading
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
@@ -15,6 +16,7 @@ import pytest
 from ottla.config.topic import TopicSettings
 from ottla.core.types import TopicPartition
 from ottla.protocol.errors import KafkaStorageError
+from ottla.runtime import flusher as flusher_module
 from ottla.runtime.flusher import Flusher
 from ottla.storage.files import OsFiles
 from ottla.storage.kernel_sync import CALLS, Done, KernelSync, open_kernel_sync
@@ -22,27 +24,40 @@ from ottla.storage.log import Log
 from ottla.storage.log_directory import LogDirectory, open_log_directories
 from tests.unit.runtime.test_flusher import TOPIC_ID, FakeClock, append
 
+LONG_S = 30
+
 Story = Callable[[LogDirectory, Flusher, list[Log]], Awaitable[None]]
 
 
 class WatchedKernel(KernelSync):
-    """Counts what it is asked for. It takes no more than `room`, and can say that a sync has failed."""
+    """Counts what it is asked for. It takes no more than `room`, and can say that a sync has failed, or say
+    nothing of any but the first."""
 
     def __init__(self) -> None:
         super().__init__(CALLS[platform.machine()])
         self.asked: list[int] = []
         self.room = 1000
         self.fails = False
+        self.says = 1000
+        self.may_close = threading.Event()
+        self.may_close.set()
+        self.is_closed = threading.Event()
 
     def begin(self, fds: Sequence[int]) -> int:
         self.asked.append(len(fds))
         return super().begin(fds[: self.room])
 
     def take_done(self) -> list[Done]:
-        done = super().take_done()
+        done = super().take_done()[: self.says]
+        self.says -= len(done)
         if self.fails:
             return [Done(fd, OSError(errno.EIO, os.strerror(errno.EIO))) for fd, _ in done]
         return done
+
+    def close(self) -> None:
+        assert self.may_close.wait(LONG_S)
+        super().close()
+        self.is_closed.set()
 
 
 @pytest.fixture
@@ -129,6 +144,46 @@ def test_threads_sync_everything_where_the_kernel_does_not(tmp_path: Path) -> No
         assert len(tries) == 1
 
     run(tmp_path, lambda: tries.append(None), story)
+
+
+def test_threads_sync_everything_where_python_has_no_ctypes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr("ottla.storage.kernel_sync")
+    monkeypatch.setitem(sys.modules, "ottla.storage.kernel_sync", None)
+
+    async def story(directory: LogDirectory, flusher: Flusher, logs: list[Log]) -> None:
+        async with asyncio.timeout(LONG_S):
+            await flusher.synced(logs[0], append(logs[0]))
+
+    run(tmp_path, flusher_module.open_kernel_sync, story)
+
+
+def test_nobody_waits_for_the_kernel_to_close(tmp_path: Path, kernel: WatchedKernel) -> None:
+    async def story(directory: LogDirectory, flusher: Flusher, logs: list[Log]) -> None:
+        await flusher.synced(logs[0], append(logs[0]))
+        kernel.may_close.clear()
+        await flusher.close()
+        kernel.may_close.set()
+        assert await asyncio.to_thread(kernel.is_closed.wait, LONG_S)
+
+    run(tmp_path, lambda: kernel, story)
+
+
+def test_files_that_the_kernel_syncs_are_kept_until_it_closes(tmp_path: Path, kernel: WatchedKernel) -> None:
+    async def story(directory: LogDirectory, flusher: Flusher, logs: list[Log]) -> None:
+        kernel.fails, kernel.says = True, 1
+        waiting = [flusher.synced(log, append(log)) for log in logs]
+        await asyncio.gather(*waiting, return_exceptions=True)
+        handles = [log.segments.active.log.handle for log in logs]
+        for handle in handles:
+            handle.close()  # when nobody needs it any more
+        assert sum(handle.fd >= 0 for handle in handles) == 3
+        await flusher.close()
+        assert kernel.is_closed.is_set()
+        assert [handle.fd for handle in handles] == [-1] * 4
+
+    run(tmp_path, lambda: kernel, story)
 
 
 def test_a_sync_that_fails_in_the_kernel_is_not_repeated(tmp_path: Path, kernel: WatchedKernel) -> None:

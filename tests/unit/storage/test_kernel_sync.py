@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import select
+import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -44,6 +46,11 @@ def take(kernel: KernelSync, count: int) -> dict[int, OSError | None]:
     return done
 
 
+def open_files() -> set[str]:
+    folder = Path("/proc/self/fd")
+    return {each.name for each in folder.iterdir()} if folder.is_dir() else set()
+
+
 def test_every_file_is_reported_once_it_is_synced(kernel: KernelSync, fds: list[int]) -> None:
     some = fds[:5]
     for _ in range(2):
@@ -82,9 +89,36 @@ def test_closing_waits_for_what_is_under_way(fds: list[int]) -> None:
         os.fstat(kernel.eventfd)
 
 
+def test_a_signal_is_no_failure(kernel: KernelSync) -> None:
+    signals: list[int] = []
+    before = signal.signal(signal.SIGALRM, lambda number, frame: signals.append(number))
+    until = time.monotonic() + 0.2
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.0002, 0.0002)
+        while time.monotonic() < until:
+            assert kernel.take_done() == []
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert signals
+
+
 def test_there_is_none_where_the_kernel_knows_no_such_calls(monkeypatch: pytest.MonkeyPatch) -> None:
     unknown = Calls(*[NO_SUCH_CALL] * 4)
     monkeypatch.setattr(kernel_sync, "CALLS", dict.fromkeys(kernel_sync.CALLS, unknown))
     assert open_kernel_sync() is None
     monkeypatch.setattr(kernel_sync, "CALLS", {})
     assert open_kernel_sync() is None
+
+
+def test_there_is_none_where_a_sandbox_forbids_some_of_the_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = open_files()
+    for forbidden in ("io_setup", "io_getevents"):
+        some = {
+            machine: calls._replace(**{forbidden: NO_SUCH_CALL})
+            for machine, calls in kernel_sync.CALLS.items()
+        }
+        with monkeypatch.context() as patch:
+            patch.setattr(kernel_sync, "CALLS", some)
+            assert open_kernel_sync() is None
+    assert open_files() <= before
