@@ -124,9 +124,8 @@ class Flusher:
                 flush.release()
             self._in_kernel.clear()
         else:
-            Thread(
-                target=kernel.close, name="kernel-sync-close"
-            ).start()  # takes long, and nobody has to wait
+            # It takes the kernel a while, and nobody has to wait for it.
+            Thread(target=kernel.close, name="kernel-sync-close").start()
 
     def _begin_round(self) -> None:
         loop = asyncio.get_running_loop()
