@@ -20,7 +20,6 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from threading import Thread
 from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.protocol.errors import KafkaError, KafkaStorageError, UnknownTopicOrPartition
@@ -118,14 +117,10 @@ class Flusher:
         if kernel is None:
             return
         asyncio.get_running_loop().remove_reader(kernel.eventfd)
-        if self._in_kernel:  # of a directory that failed meanwhile
-            await to_the_end(kernel.close)
-            for _, flush in self._in_kernel.values():
-                flush.release()
-            self._in_kernel.clear()
-        else:
-            # It takes the kernel a while, and nobody has to wait for it.
-            Thread(target=kernel.close, name="kernel-sync-close").start()
+        await to_the_end(kernel.close)  # in a thread: it takes the kernel a while
+        for _, flush in self._in_kernel.values():  # of a directory that failed meanwhile
+            flush.release()
+        self._in_kernel.clear()
 
     def _begin_round(self) -> None:
         loop = asyncio.get_running_loop()

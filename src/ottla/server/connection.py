@@ -15,7 +15,6 @@ import asyncio
 import logging
 import struct
 from collections.abc import Callable
-from sys import intern
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -165,7 +164,7 @@ class Connection(asyncio.BufferedProtocol):
         transport = cast(asyncio.Transport, transport)  # uvloop's is one in all but name
         self._transport = transport
         peer = transport.get_extra_info("peername") or ("", 0)
-        self.address = intern(peer[0])  # one string for all that come from there
+        self.address = self._listener.one_for_all(peer[0])
         if not self._listener.admit(self):
             self._closing = True
             transport.abort()

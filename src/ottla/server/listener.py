@@ -50,6 +50,7 @@ class Listener:
         self.configure(settings)
         self._connections: set[Connection] = set()
         self._per_address: Counter[str] = Counter()
+        self._addresses: dict[str, str] = {}
         self._server: asyncio.Server | None = None
         self._idle_timer: asyncio.TimerHandle | None = None
         self._all_gone: asyncio.Future[None] | None = None
@@ -96,6 +97,10 @@ class Listener:
 
     # --- admission -----------------------------------------------------------------------
 
+    def one_for_all(self, address: str) -> str:
+        """The string for an address that all connections from there keep."""
+        return self._addresses.get(address, address)
+
     def admit(self, connection: Connection) -> bool:
         """Whether a new connection may stay. Says so once in the log when it may not."""
         settings, address = self._settings, connection.address
@@ -117,6 +122,7 @@ class Listener:
             return False
         self._connections.add(connection)
         self._per_address[address] += 1
+        self._addresses[address] = address
         connection.last_active = self.loop.time()
         return True
 
@@ -126,7 +132,7 @@ class Listener:
             address = connection.address
             self._per_address[address] -= 1
             if not self._per_address[address]:
-                del self._per_address[address]
+                del self._per_address[address], self._addresses[address]
         if self._all_gone is not None and not self._connections and not self._all_gone.done():
             self._all_gone.set_result(None)
 

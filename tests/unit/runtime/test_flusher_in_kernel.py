@@ -159,13 +159,16 @@ def test_threads_sync_everything_where_python_has_no_ctypes(
     run(tmp_path, flusher_module.open_kernel_sync, story)
 
 
-def test_nobody_waits_for_the_kernel_to_close(tmp_path: Path, kernel: WatchedKernel) -> None:
+def test_the_loop_goes_on_while_the_kernel_closes(tmp_path: Path, kernel: WatchedKernel) -> None:
     async def story(directory: LogDirectory, flusher: Flusher, logs: list[Log]) -> None:
         await flusher.synced(logs[0], append(logs[0]))
         kernel.may_close.clear()
-        await flusher.close()
+        closing = asyncio.create_task(flusher.close())
+        await asyncio.sleep(0)
+        assert not closing.done()
         kernel.may_close.set()
-        assert await asyncio.to_thread(kernel.is_closed.wait, LONG_S)
+        await closing
+        assert kernel.is_closed.is_set()
 
     run(tmp_path, lambda: kernel, story)
 
