@@ -53,14 +53,17 @@ def producers_at(
 ) -> Producers:
     """The state of the producers at `offset`: that of the newest good snapshot, and the batches since then.
 
-    Without `scan` the batches are left out. Snapshots after `newest` are the second choice: they do not tell
-    which transactions ended before them, and so not which of these are not replicated.
+    Without `scan` the batches are left out. Snapshots after `newest` are the last choice: they do not tell
+    which transactions ended before them, and so not which of these are not replicated. A log that has its
+    beginning needs none of them.
     """
-    producers = Producers(end_offset=segments[0].base_offset)
-    usable = [at for at in snapshots(directory) if at <= offset]
+    beginning = segments[0].base_offset
+    producers = Producers(end_offset=beginning)
+    usable = [at for at in reversed(snapshots(directory)) if at <= offset]
     if newest is not None:
-        usable = [at for at in usable if at <= newest] or usable
-    for snapshot in reversed(usable):
+        later = [at for at in reversed(usable) if at > newest] if beginning else []
+        usable = [at for at in usable if at <= newest] + later
+    for snapshot in usable:
         path = _path(directory, snapshot)
         try:
             known = decode_snapshot(Path(path).read_bytes())
