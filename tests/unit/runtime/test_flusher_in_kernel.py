@@ -19,10 +19,11 @@ from ottla.protocol.errors import KafkaStorageError
 from ottla.runtime import flusher as flusher_module
 from ottla.runtime.flusher import Flusher
 from ottla.storage.files import OsFiles
-from ottla.storage.kernel_sync import CALLS, Done, KernelSync, open_kernel_sync
+from ottla.storage.kernel_sync import CALLS, Done, KernelSync
 from ottla.storage.log import Log
 from ottla.storage.log_directory import LogDirectory, open_log_directories
 from tests.unit.runtime.test_flusher import TOPIC_ID, FakeClock, append
+from tests.unit.storage.test_kernel_sync import opened_kernel
 
 LONG_S = 30
 
@@ -62,10 +63,7 @@ class WatchedKernel(KernelSync):
 
 @pytest.fixture
 def kernel() -> WatchedKernel:
-    opened = open_kernel_sync()
-    if opened is None:
-        pytest.skip("this kernel does not sync by itself")
-    opened.close()
+    opened_kernel().close()
     return WatchedKernel()
 
 
