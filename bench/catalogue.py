@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from bench import (
     boot,
     connections,
+    floor,
     groups,
     growth,
     java_clients,
@@ -31,6 +32,7 @@ def catalogue(dirty_megabytes: int) -> list[Workload]:
         *requests.workloads(),
         *throughput.workloads(),
         *large_batches.workloads(),
+        *floor.workloads(),
         *rdkafka_performance.workloads(),
         *java_clients.workloads(),
         *latency.workloads(),

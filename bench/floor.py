@@ -16,16 +16,17 @@ import os
 import socket
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from multiprocessing.connection import Connection as Pipe
 
 import psutil
 
-from bench.brokers import Subject, cost_of
+from bench.brokers import Setup, Subject, cost_of
 from bench.throughput import RECEIVE, RECEIVE_SLOWLY, RECEIVE_SYNCED, SEND
 from bench.wire import SIZE, Connection, batch, fetch_frame, produce_frame
-from bench.workload import Figure, Site
+from bench.workload import Family, Figure, Selection, Site, Workload
 
+MEGABYTES = 600
 ANSWER = SIZE.pack(60) + bytes(60)
 # What Java's producer does in the rows that have this floor, and librdkafka with small records.
 SLOW_BYTES_PER_SECOND = 130e6
@@ -34,29 +35,38 @@ SLOW_RECORDS = 256
 SLOW_MEMORY = 32_000_000
 
 
-def floor(site: Site, megabytes: int) -> list[Figure]:
+def workloads() -> Iterator[Workload]:
+    yield Workload(Family.LARGE, "kernel alone", every_floor, Selection.SMOKE, setups=(Setup.KERNEL,))
+
+
+def every_floor(site: Site) -> list[Figure]:
+    return [
+        figure for name in (RECEIVE, RECEIVE_SYNCED, SEND, RECEIVE_SLOWLY) for figure in floor(site, name)
+    ]
+
+
+def floor(site: Site, name: str) -> list[Figure]:
     data = batch(900, 1_000)
-    inward = produce_frame("floor", data)
-    outward = fetch_frame("floor", 0, partition_max_bytes=len(data))
-    rounds = site.work(megabytes * 1e6 / len(data) / 2, at_least=4)
-    small = batch(SLOW_RECORDS, 1_000)
-    slow_rounds = site.work(megabytes * 1e6 / len(small) / 4, at_least=4)
+    rounds = site.work(MEGABYTES * 1e6 / len(data) / 2, at_least=4)
     with tempfile.TemporaryDirectory(prefix="ottla-floor-") as folder:
         path = f"{folder}/00000000000000000000.log"
-        return [
-            *measured(RECEIVE, receive_and_append, path, inward, len(data), rounds),
-            *measured(RECEIVE_SYNCED, receive_append_and_sync, f"{path}.synced", inward, len(data), rounds),
-            *measured(SEND, send_from_file, path, outward, len(data), rounds),
-            *measured(
-                RECEIVE_SLOWLY,
-                receive_and_append,
-                f"{path}.slow",
-                produce_frame("floor", small),
-                len(small),
-                slow_rounds,
-                send=send_slowly,
-            ),
-        ]
+        if name == SEND:
+            write_log(path, data, rounds)
+            request = fetch_frame("floor", 0, partition_max_bytes=len(data))
+            return measured(name, send_from_file, path, request, len(data), rounds)
+        if name == RECEIVE_SLOWLY:
+            data = batch(SLOW_RECORDS, 1_000)
+            rounds = site.work(MEGABYTES * 1e6 / len(data) / 4, at_least=4)
+            request = produce_frame("floor", data)
+            return measured(name, receive_and_append, path, request, len(data), rounds, send=send_slowly)
+        serve = receive_append_and_sync if name == RECEIVE_SYNCED else receive_and_append
+        return measured(name, serve, path, produce_frame("floor", data), len(data), rounds)
+
+
+def write_log(path: str, data: bytes, count: int) -> None:
+    with open(path, "wb") as log:  # noqa: PTH123
+        for _ in range(count):
+            log.write(data)
 
 
 def send_in_pairs(connection: Connection, request: bytes, rounds: int) -> int:

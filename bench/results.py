@@ -56,6 +56,8 @@ class Row:
     higher_is_better: bool = False
     floor: str | None = None
     samples: dict[str, list[float]] = field(default_factory=dict)
+    # What the kernel alone took in the same rounds, by the floor's name.
+    floors: dict[str, list[float]] = field(default_factory=dict)
 
     @property
     def key(self) -> tuple[str, str, str]:
@@ -117,18 +119,16 @@ class Results:
                 self.rows.append(row)
             row.samples.setdefault(setup.value, []).append(figure.value)
 
+    def add_floor(self, workload: Workload, name: str, seconds_per_gigabyte: float, *, of: str) -> None:
+        """The kernel's cost for the rows of this workload that have the floor `of`."""
+        for row in self.rows:
+            if row.workload == workload.name and row.floor == of:
+                row.floors.setdefault(name, []).append(seconds_per_gigabyte)
+
     def families(self) -> Iterator[tuple[Family, list[Row]]]:
         for family in Family:
             if rows := [row for row in self.rows if row.family == family.value]:
                 yield family, rows
-
-    def floors(self) -> dict[str, Summary]:
-        """The kernel's cost of bytes, by name."""
-        found = {}
-        for row in self.rows:
-            if (summary := row.summary(Setup.KERNEL)) is not None and row.unit == "s/GB":
-                found[row.name] = summary
-        return found
 
     def has_kafka(self) -> bool:
         return any(Setup.KAFKA.value in row.samples for row in self.rows)

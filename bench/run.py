@@ -7,9 +7,11 @@ import traceback
 from collections.abc import Callable, Sequence
 
 from bench.brokers import Servers, Setup
+from bench.floor import floor
 from bench.machine import touch_memory
 from bench.results import Results
-from bench.workload import Family, NotRun, Site, Workload
+from bench.throughput import RECEIVE, RECEIVE_SYNCED
+from bench.workload import Family, Figure, NotRun, Site, Workload
 
 Tell = Callable[[str], None]
 
@@ -87,13 +89,28 @@ class Runner:
                 if site in left:
                     self._tell(f"{workload.name}: {site.setup.value}, round {number + 1} of {rounds}")
                     try:
-                        self.results.add(workload, site.setup, workload.measure(site))
+                        figures = workload.measure(site)
+                        self.results.add(workload, site.setup, figures)
+                        self._measure_floors(workload, site, figures)
                     except Exception as error:
                         self._note(workload, site.setup, error)
                         left.remove(site)
                         if isinstance(error, NotRun):
                             left.clear()
                 self._on_step()
+
+    def _measure_floors(self, workload: Workload, site: Site, figures: Sequence[Figure]) -> None:
+        """What the kernel alone takes, right after a broker: the machine is not the same all the time."""
+        names = dict.fromkeys(figure.floor for figure in figures if figure.floor is not None)
+        if site.setup is Setup.OTTLA:
+            measured = {name: name for name in names}
+        elif site.setup is Setup.KAFKA_SYNCED:
+            measured = {name: RECEIVE_SYNCED for name in names if name == RECEIVE}
+        else:
+            return
+        for of, name in measured.items():
+            cost = next(figure.value for figure in floor(site, name) if figure.unit == "s/GB")
+            self.results.add_floor(workload, name, cost, of=of)
 
     def _note(self, workload: Workload, setup: Setup | None, error: Exception) -> None:
         if isinstance(error, NotRun):

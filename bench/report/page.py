@@ -42,7 +42,7 @@ def lines(results: Results, plots: dict[str, Path]) -> Iterator[str]:
     for family, rows in results.families():
         yield f"### {family.value}"
         yield ""
-        yield from table(results, rows)
+        yield from table(rows)
         yield ""
         yield f"![{family.value}]({plots[family.value]})"
         yield ""
@@ -83,7 +83,7 @@ def behind(results: Results) -> Iterator[str]:
     yield ""
 
 
-def table(results: Results, rows: list[Row]) -> Iterator[str]:
+def table(rows: list[Row]) -> Iterator[str]:
     floors = any(row.floor for row in rows)
     yield f"| | unit | durability | Ottla | {KAFKA_NAME} | ratio |" + (" x floor |" if floors else "")
     yield "|---|---|---|---:|---:|---:|" + ("---:|" if floors else "")
@@ -104,5 +104,5 @@ def table(results: Results, rows: list[Row]) -> Iterator[str]:
                 mark.format(ratio(comparison)) if comparison.ratio is not None else "",
             ]
             if floors:
-                cells.append(times_floor(results, row, comparison))
+                cells.append(times_floor(row, comparison))
             yield f"| {' | '.join(cells)} |"

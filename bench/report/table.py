@@ -33,7 +33,7 @@ def print_table(results: Results, console: Console) -> None:
                 if with_kafka:
                     better = COLOURS[is_better(comparison)].format(ratio(comparison))
                     cells += [measured(comparison.kafka), better if comparison.ratio is not None else ""]
-                table.add_row(*cells, times_floor(results, row, comparison))
+                table.add_row(*cells, times_floor(row, comparison))
     console.print(table)
     console.print()
     console.print(

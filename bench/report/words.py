@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import statistics
+
 from bench.brokers import KAFKA_NAME, Setup
 from bench.results import Comparison, Durability, Results, Row, Summary
 from bench.throughput import RECEIVE, RECEIVE_SYNCED
@@ -52,23 +54,23 @@ def is_better(comparison: Comparison) -> bool | None:
     return comparison.ratio > 1
 
 
-def times_floor(results: Results, row: Row, comparison: Comparison) -> str:
-    """How often the kernel's cost of the same bytes, at its best, fits into Ottla's, and into Kafka's.
+def times_floor(row: Row, comparison: Comparison) -> str:
+    """How often the kernel's cost of the same bytes fits into Ottla's, and into Kafka's.
 
     Whoever syncs what it acknowledges in threads of its own is held against a kernel that syncs. Ottla has
     the kernel do it, which shows in nobody's CPU.
     """
-    ours = _times(results, row, comparison.ottla)
-    theirs = _times(results, row, comparison.kafka, synced=comparison.durability is Durability.ON)
+    ours = _times(row, comparison.ottla)
+    theirs = _times(row, comparison.kafka, synced=comparison.durability is Durability.ON)
     return f"{ours} / {theirs}" if ours and theirs else ours
 
 
-def _times(results: Results, row: Row, summary: Summary | None, *, synced: bool = False) -> str:
+def _times(row: Row, summary: Summary | None, *, synced: bool = False) -> str:
     name = RECEIVE_SYNCED if synced and row.is_synced and row.floor == RECEIVE else row.floor
-    floor = results.floors().get(name or "")
-    if floor is None or summary is None or not floor.low:
+    floors = row.floors.get(name or "")
+    if not floors or summary is None:
         return ""
-    return f"{summary.median / floor.low:.1f}"
+    return f"{summary.median / statistics.median(floors):.1f}"
 
 
 def floor_cell(row: Row) -> str:

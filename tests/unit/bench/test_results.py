@@ -9,6 +9,7 @@ from bench.brokers import Setup
 from bench.report.page import BEGIN, END, write_page
 from bench.report.words import is_better, measured, times_floor
 from bench.results import Durability, Results, Row
+from bench.throughput import RECEIVE, RECEIVE_SYNCED
 from bench.workload import Family, Figure, Workload
 
 FAST = Workload(Family.THROUGHPUT, "fast", lambda site: [])
@@ -69,16 +70,27 @@ def test_ottla_alone_is_shown_without_a_ratio() -> None:
     assert not results.has_kafka()
 
 
-def test_a_cost_is_compared_with_the_kernels_for_the_same_bytes() -> None:
-    cost = Figure("produce", "s/GB", 1.5, floor="receive")
+def test_a_cost_is_compared_with_the_kernels_for_the_same_bytes_in_the_same_rounds() -> None:
+    cost = Figure("produce", "s/GB", 1.5, floor=RECEIVE)
     results = run_of(
-        (FAST, Setup.OTTLA, cost),
-        (FAST, Setup.KERNEL, Figure("receive", "s/GB", 0.5)),
-        (FAST, Setup.KERNEL, Figure("receive", "MB/s", 800, higher_is_better=True)),
+        (FAST, Setup.OTTLA, cost), (SYNCED, Setup.OTTLA, Figure("other", "s/GB", 3, floor=RECEIVE))
     )
-    row = results.rows[0]
-    (comparison,) = row.comparisons()
-    assert times_floor(results, row, comparison) == "3.0"
+    for seconds in (0.5, 0.6, 0.1):
+        results.add_floor(FAST, RECEIVE, seconds, of=RECEIVE)
+    results.add_floor(SYNCED, RECEIVE, 0.3, of=RECEIVE)
+    shown = [times_floor(row, comparison) for row in results.rows for comparison in row.comparisons()]
+    assert shown == ["3.0", "10.0"]
+
+
+def test_kafka_that_syncs_is_compared_with_a_kernel_that_syncs() -> None:
+    def cost(seconds: float) -> Figure:
+        return Figure("produce", "s/GB", seconds, floor=RECEIVE)
+
+    results = run_of((SYNCED, Setup.OTTLA, cost(1)), (SYNCED, Setup.KAFKA_SYNCED, cost(4)))
+    results.add_floor(SYNCED, RECEIVE, 0.5, of=RECEIVE)
+    results.add_floor(SYNCED, RECEIVE_SYNCED, 1, of=RECEIVE)
+    shown = {each.durability: times_floor(results.rows[0], each) for each in results.rows[0].comparisons()}
+    assert shown[Durability.ON] == "2.0 / 4.0"
 
 
 def test_a_run_is_read_back_as_it_was_written(tmp_path: Path) -> None:
