@@ -89,7 +89,7 @@ class Connection:
         (size,) = SIZE.unpack(self._exactly(4))
         return self._exactly(size)[4:]
 
-    def pipeline(self, requests: bytes, count: int) -> int:
+    def pipeline(self, requests: bytes | bytearray, count: int) -> int:
         """Sends `count` requests at once and reads as many responses; returns the bytes that came."""
         self.socket.sendall(requests)
         return self.skip_frames(count)
