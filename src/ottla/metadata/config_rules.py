@@ -28,9 +28,9 @@ class ConfigRules:
         self._static = static
         self._node_id = node_id
 
-    def layers(self, image: Image, broker: str | None = None) -> Layers:
-        """The properties of a broker: by default, those of this node."""
-        name = str(self._node_id) if broker is None else broker
+    def layers(self, image: Image, broker: str = "") -> Layers:
+        """The properties of a broker; of this node, where what all brokers share is looked at."""
+        name = broker or str(self._node_id)
         return Layers(self._static, image.config(BROKER_RESOURCE, ""), image.config(BROKER_RESOURCE, name))
 
     def altered(

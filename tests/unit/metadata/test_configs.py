@@ -92,6 +92,18 @@ def test_a_brokers_configs_are_written_even_unchanged_so_that_it_reads_them_agai
         assert len(orders.last) == 1
 
 
+def test_what_brokers_share_is_checked_as_it_will_be_and_can_be_altered_back(orders: Any) -> None:
+    def share(threads: str | None) -> int:
+        change = ("log.cleaner.threads", DELETE if threads is None else SET, threads)
+        code: int = alter(orders, change, kind=BROKER_RESOURCE, name="").error_code
+        return code
+
+    assert share("2") == 0
+    assert share("200") == INVALID_REQUEST  # more than the buffer has room for
+    assert share(None) == 0
+    assert "log.cleaner.threads" not in orders.image.config(BROKER_RESOURCE, "")
+
+
 def test_replacing_drops_what_is_not_named(orders: Any) -> None:
     replace(orders, retention_ms="5", segment_ms="9")
     assert replace(orders, segment_ms="9").error_code == 0
