@@ -480,8 +480,9 @@ def start(bootstrap: str, *arguments: str) -> subprocess.Popen[str]:
     )
 
 
-def test_following_shows_lines_as_they_are_typed_and_ends_with_an_interrupt(
-    bootstrap: str, topic: str, unique: Names
+@pytest.mark.parametrize(("stop", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_following_shows_lines_as_they_are_typed_until_it_is_told_to_stop(
+    bootstrap: str, topic: str, unique: Names, stop: signal.Signals, code: int
 ) -> None:
     group = unique("group")
     with start(bootstrap, "consume", topic, "--follow", "--group", group) as reader:
@@ -493,8 +494,8 @@ def test_following_shows_lines_as_they_are_typed_and_ends_with_an_interrupt(
                 assert reader.stdout.readline() == line  # while the writer waits for more to be typed
             writer.stdin.close()
             assert writer.wait(30) == 0
-        reader.send_signal(signal.SIGINT)
-        assert reader.wait(30) == 130
+        reader.send_signal(stop)
+        assert reader.wait(30) == code
         assert reader.stderr and reader.stderr.read() == ""
 
     # It left the group and did not take its offsets with it.
@@ -529,6 +530,26 @@ def test_a_reader_that_has_had_enough_is_no_error(bootstrap: str, topic: str) ->
         reader.stdout.close()
         assert reader.stderr.read() == ""
         assert reader.wait(30) == 0
+
+
+def in_a_shell(command: str, bootstrap: str) -> subprocess.CompletedProcess[str]:
+    environment = ENVIRONMENT | {"OTTLA": f"{sys.executable} -m ottla", "OTTLA_BOOTSTRAP": bootstrap}
+    return subprocess.run(["sh", "-c", command], env=environment, text=True, capture_output=True, timeout=60)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is full")
+@pytest.mark.parametrize("command", ["--help", "topic list", "consume {topic}"])
+def test_output_that_finds_no_room_is_told_in_one_line(bootstrap: str, topic: str, command: str) -> None:
+    Cli(bootstrap)("produce", topic, given="hello\n")
+    ran = in_a_shell(f"$OTTLA {command.format(topic=topic)} >/dev/full", bootstrap)
+    assert (ran.returncode, ran.stderr) == (1, "ottla: cannot write the output: No space left on device\n")
+
+
+def test_closed_streams_are_empty_ones(bootstrap: str, topic: str) -> None:
+    for command in (f"produce {topic} <&-", "topic list >&-", "topic list <&- >&- 2>&-"):
+        ran = in_a_shell(f"$OTTLA {command}", bootstrap)
+        assert (ran.returncode, ran.stderr) == (0, ""), command
+    assert Cli(bootstrap)("consume", topic).lines == []
 
 
 def test_an_interrupt_ends_a_producer_that_waits_for_input(bootstrap: str, topic: str) -> None:

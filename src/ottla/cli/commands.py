@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
 from collections.abc import Sequence
 from typing import Any, Final
@@ -13,6 +15,8 @@ from ottla.cli.exit_codes import BAD_USAGE, FAILED
 
 # Typer has no name of its own for it.
 UsageError: Final[Any] = typer.BadParameter.__base__
+
+_FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class Commands(TyperGroup):
@@ -39,7 +43,19 @@ class Commands(TyperGroup):
         except typer.Abort:
             print("ottla: stopped; nothing was changed", file=sys.stderr)
             sys.exit(FAILED)
+        except OSError as error:
+            # Files have names. What has none and is full is where our output goes.
+            if error.filename or error.errno not in _FULL:
+                raise
+            drop_output()
+            print(f"ottla: cannot write the output: {error.strerror}", file=sys.stderr)
+            sys.exit(FAILED)
         sys.exit(code if isinstance(code, int) else 0)
+
+
+def drop_output() -> None:
+    """What is left of it goes nowhere. Python would complain once more when it closes stdout."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 def _tell(error: Any) -> int:

@@ -8,3 +8,4 @@ DONE: Final = 0
 FAILED: Final = 1
 BAD_USAGE: Final = 2
 INTERRUPTED: Final = 130
+TERMINATED: Final = 143

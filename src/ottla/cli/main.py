@@ -6,6 +6,8 @@ of the broker, and `ottla serve` nothing of the other commands.
 
 from __future__ import annotations
 
+import os
+import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -137,4 +139,17 @@ app.command()(node.node)
 
 def main() -> None:
     """The entry point of the `ottla` command."""
+    _open_standard_streams()
     app()
+
+
+def _open_standard_streams() -> None:
+    """Those that were closed by whoever started us (`<&-`) are empty: nothing else may take their numbers."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free: this one
+    sys.stdin = sys.stdin or os.fdopen(0)
+    sys.stdout = sys.stdout or os.fdopen(1, "w")
+    sys.stderr = sys.stderr or os.fdopen(2, "w")

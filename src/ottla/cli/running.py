@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-import os
+import signal
 import sys
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import NoReturn, TypeVar
 
 import typer
 
 from ottla.cli import client_properties
+from ottla.cli.commands import drop_output
 from ottla.cli.exit_codes import BAD_USAGE as BAD_USAGE
 from ottla.cli.exit_codes import DONE as DONE
 from ottla.cli.exit_codes import FAILED as FAILED
 from ottla.cli.exit_codes import INTERRUPTED as INTERRUPTED
+from ottla.cli.exit_codes import TERMINATED as TERMINATED
 from ottla.cli.options import DEFAULT_TIMEOUT
 from ottla.client.cluster import Cluster
 from ottla.client.errors import BadAddress, BadSecurity, ClientError, NotKafka, Unreachable
@@ -54,10 +57,19 @@ def run(bootstrap: str, command: Callable[[Cluster], Awaitable[T]], *, timeout: 
     """What the command answers; leaves the process with one line and a code if it fails."""
 
     async def connected() -> T:
+        _end_when_terminated()
         async with Cluster(bootstrap, security=client_properties.security(), timeout=timeout) as cluster:
             return await command(cluster)
 
     return guarded(lambda: asyncio.run(connected()), bootstrap)
+
+
+def _end_when_terminated() -> None:
+    """Have SIGTERM end this task as Ctrl-C does: a member leaves its group instead of being missed by it."""
+    task = asyncio.current_task()
+    assert task is not None
+    with suppress(NotImplementedError, RuntimeError):  # Windows, or not the main thread
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
 
 
 def guarded(command: Callable[[], T], bootstrap: str = "") -> T:
@@ -66,11 +78,12 @@ def guarded(command: Callable[[], T], bootstrap: str = "") -> T:
         sys.stdout.flush()
         return answer
     except BrokenPipeError:
-        # Whoever read our output has had enough. Python would complain once more when it closes stdout.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        drop_output()  # whoever read it has had enough
         raise typer.Exit(DONE) from None
     except KeyboardInterrupt:
         raise typer.Exit(INTERRUPTED) from None
+    except asyncio.CancelledError:
+        raise typer.Exit(TERMINATED) from None
     except (Misused, BadAddress, BadSecurity, ConfigError) as error:
         fail(str(error), BAD_USAGE)
     except Exception as error:
