@@ -1,6 +1,7 @@
 """All work that is done per record: the compiled kernel where there is one, else its Python twin.
 
-A batch is otherwise opaque bytes to the broker. What the functions promise is written in `_kernel_py`.
+A batch is otherwise opaque bytes to the broker. What the functions promise is written in `_kernel_py` and
+`_offset_map_py`.
 """
 
 from __future__ import annotations
@@ -29,9 +30,11 @@ from ottla.protocol._kernel_py import (
     Scan,
     wrapped,
 )
+from ottla.protocol._offset_map_py import Retained
 
 if TYPE_CHECKING:
     from ottla.protocol._kernel_py import check_batch, columns, first_at_or_after, scan
+    from ottla.protocol._offset_map_py import OffsetMap
 
     compiled: bool
 else:
@@ -44,6 +47,10 @@ else:
     check_batch = _kernel.check_batch
     columns = _kernel.columns
     first_at_or_after = _kernel.first_at_or_after
+    try:
+        from ottla.protocol._offset_map import OffsetMap
+    except ImportError:
+        from ottla.protocol._offset_map_py import OffsetMap
 
 __all__ = [
     "BAD_BATCH_LENGTH",
@@ -63,6 +70,8 @@ __all__ = [
     "WRONG_SIZE",
     "BatchCheck",
     "Columns",
+    "OffsetMap",
+    "Retained",
     "Scan",
     "check_batch",
     "columns",
