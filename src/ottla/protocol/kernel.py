@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ottla.protocol import _kernel_py
+from ottla.protocol import _kernel_py, _offset_map_py
 from ottla.protocol._kernel_py import (
     BAD_BATCH_LENGTH,
     BAD_COUNT,
@@ -48,9 +48,10 @@ else:
     columns = _kernel.columns
     first_at_or_after = _kernel.first_at_or_after
     try:
-        from ottla.protocol._offset_map import OffsetMap
+        from ottla.protocol import _offset_map
     except ImportError:
-        from ottla.protocol._offset_map_py import OffsetMap
+        _offset_map = _offset_map_py
+    OffsetMap = _offset_map.OffsetMap
 
 __all__ = [
     "BAD_BATCH_LENGTH",
