@@ -141,6 +141,20 @@ def test_tls_and_plain_connections_that_meet_are_told_apart() -> None:
         refused(bootstrap, PLAINTEXT, Unreachable, "does it want another security.protocol")
 
 
+def test_the_asyncio_client_tells_them_apart_too() -> None:
+    async def connect(bootstrap: str, security: Security) -> None:
+        async with Cluster(bootstrap, security=security, timeout=5) as cluster:
+            await cluster.refresh()
+
+    with TestBroker() as broker, pytest.raises(Unreachable, match=r"does not speak TLS: .+"):
+        asyncio.run(connect(broker.bootstrap, TLS))
+    with (
+        broker_behind(Doorman(tls=server_context())) as bootstrap,
+        pytest.raises(Unreachable, match="does it want another"),
+    ):
+        asyncio.run(connect(bootstrap, PLAINTEXT))
+
+
 @pytest.mark.parametrize("protocol", ["SSL", "SASL_PLAINTEXT", "SASL_SSL"])
 def test_the_asyncio_client_is_secured_in_the_same_way(protocol: str) -> None:
     door = Doorman(

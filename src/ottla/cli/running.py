@@ -97,7 +97,7 @@ def explain(error: BaseException, bootstrap: str = "") -> str | None:
     """One line for an error that is nobody's bug; None for one that is ours."""
     if isinstance(error, ExceptionGroup):
         return explain(error.exceptions[0], bootstrap)
-    if isinstance(error, Unreachable | NotKafka):
+    if isinstance(error, Unreachable | NotKafka) and not str(error).endswith("?"):  # that is advice already
         local = any(name in bootstrap for name in ("localhost", "127.0.0.1", "[::1]"))
         start = "start a broker with `ottla serve`, or " if local else ""
         return f"{error}; {start}name another with --bootstrap"

@@ -76,11 +76,17 @@ class Connection:
         except (TimeoutError, NoAnswer):
             self.close()
             raise Unreachable(f"{self} does not answer") from None
+        except Disconnected as error:
+            raise Unreachable(
+                f"{error}, before it was used: does it want another security.protocol?"
+            ) from None
         except ssl.SSLCertVerificationError as error:
             self.close()
             raise AuthenticationFailed(f"the certificate of {self} is not trusted: {reason(error)}") from None
         except OSError as error:
             self.close()
+            if context is not None and _is_of_handshake(error):
+                raise Unreachable(f"{self} does not speak TLS: {reason(error)}") from None
             raise Unreachable(f"cannot connect to {self}: {reason(error)}") from None
         except BaseException:
             self.close()
@@ -265,3 +271,8 @@ class _Wire(asyncio.Protocol):
             answer = self.waiting.popleft().answer
             if not answer.done():
                 answer.set_exception(type(error)(*error.args))
+
+
+def _is_of_handshake(error: OSError) -> bool:
+    """Whether a connection was made and ended before TLS was agreed on."""
+    return isinstance(error, ssl.SSLError | ConnectionResetError | ConnectionAbortedError)

@@ -74,4 +74,6 @@ def reason(error: OSError) -> str:
         return "connection refused"
     if isinstance(error, ssl.SSLError):
         return getattr(error, "verify_message", "") or (error.reason or str(error)).lower().replace("_", " ")
-    return os.strerror(error.errno).lower() if error.errno and error.errno > 0 else str(error)
+    if error.errno and error.errno > 0:
+        return os.strerror(error.errno).lower()
+    return str(error) or "the connection was closed"  # asyncio has no words for that

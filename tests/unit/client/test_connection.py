@@ -163,7 +163,7 @@ def test_a_broker_that_hangs_up_is_told() -> None:
 
     async def client() -> None:
         async with listening(serve) as port:
-            with pytest.raises(Disconnected, match="closed the connection"):
+            with pytest.raises(Unreachable, match="closed the connection, before it was used"):
                 await Connection.open("127.0.0.1", port)
 
     asyncio.run(client())
