@@ -252,6 +252,17 @@ def test_the_table_goes_to_pandas_polars_and_duckdb(broker: TestBroker, orders: 
     assert found.fetchall() == [(0, "f", 6), (1, "y", 2)]
 
 
+def test_values_in_json_are_queried_with_duckdb(broker: TestBroker, cluster: BlockingCluster) -> None:
+    import duckdb
+
+    topic = broker.topic()
+    write(cluster, topic, b'{"customer": "ann"}', b'{"customer": "J\xc3\xbcrgen"}', b'{"customer": "ann"}')
+    orders = ottla.read_topic(topic, bootstrap=broker.bootstrap)
+    assert orders.num_rows == 3
+    found = duckdb.sql("select decode(value)::json->>'customer' as customer, count(*) from orders group by 1")
+    assert dict(found.fetchall()) == {"ann": 2, "Jürgen": 1}
+
+
 def test_without_pyarrow_the_way_to_get_it_is_said() -> None:
     program = (
         "import sys, ottla\n"
