@@ -16,6 +16,13 @@ setup(
             optional=True,
         ),
         Extension(
+            "ottla.protocol._offset_map",
+            ["src/ottla/protocol/_offset_map.pyx"],
+            depends=["src/ottla/protocol/_records.pxd"],
+            extra_compile_args=["-O3"],
+            optional=True,
+        ),
+        Extension(
             "ottla.protocol._columns",
             ["src/ottla/protocol/_columns.pyx"],
             depends=["src/ottla/protocol/_records.pxd", "src/ottla/protocol/_rows.pxi"],
