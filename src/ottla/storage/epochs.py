@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from ottla.core.files import Files
-from ottla.storage.files import write_atomically, write_file
+from ottla.storage.files import is_of_the_disk, write_atomically, write_file
 
 FILE_NAME: Final = "leader-epoch-checkpoint"
 UNDEFINED_EPOCH: Final = -1
@@ -103,10 +103,14 @@ class Epochs:
         The file of a log that has been synced follows with the next flush.
         """
         if self.assign_in_memory(epoch, start_offset):
-            if self.durable:
-                self.stale = True
-            else:
-                self.save()
+            self.stale = True
+            if not self.durable:
+                try:
+                    self.save()
+                except OSError as error:
+                    # While no more files can be opened it has to follow, too.
+                    if is_of_the_disk(error):
+                        raise
 
     def assign_in_memory(self, epoch: int, start_offset: int) -> bool:
         """As `assign`, for a recovery that saves once at its end; whether anything changed."""

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Sequence
 from pathlib import Path
 
 from ottla.core.files import Buffer, Files
 
+# The process, or the machine, has as many files open as it may. Nothing but an attempt to open another one
+# ends like this, so nothing was changed by it.
+OUT_OF_FILES = frozenset({errno.EMFILE, errno.ENFILE})
 # IOV_MAX on Linux, the BSDs and macOS: one gather write takes no more buffers than this.
 MOST_BUFFERS = 1024
 
@@ -28,13 +32,19 @@ class OsFiles:
     rmdir = staticmethod(os.rmdir)
 
     def open(self, path: str, flags: int, mode: int = 0o644) -> int:
-        return os.open(path, flags | os.O_CLOEXEC, mode)
+        try:
+            return os.open(path, flags | os.O_CLOEXEC, mode)
+        except OSError as error:
+            if error.errno == errno.ENOMEM:
+                # From a write or a sync this would mean the worst; here the machine just cannot open it.
+                raise OSError(errno.ENFILE, os.strerror(errno.ENFILE), path) from error
+            raise
 
     def mkdir(self, path: str) -> None:
         Path(path).mkdir(mode=0o755)
 
     def sync_directory(self, path: str) -> None:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        fd = self.open(path, os.O_RDONLY)
         try:
             os.fsync(fd)
         finally:
@@ -42,6 +52,11 @@ class OsFiles:
 
 
 OS_FILES: Files = OsFiles()
+
+
+def is_of_the_disk(error: BaseException) -> bool:
+    """Whether an error says something about the disk, and not that no more files can be opened."""
+    return not (isinstance(error, OSError) and error.errno in OUT_OF_FILES)
 
 
 def write_whole(files: Files, fd: int, data: Buffer) -> None:

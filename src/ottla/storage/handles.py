@@ -8,13 +8,14 @@ goes round clears flags until it finds a handle nobody used since it last came b
 
 from __future__ import annotations
 
-import errno
 import mmap
 import os
-from typing import Final
+from collections.abc import Callable
+from typing import Final, TypeVar
 from weakref import WeakKeyDictionary, WeakSet
 
 from ottla.core.files import Files
+from ottla.storage.files import is_of_the_disk
 
 MOST_OPEN: Final = 4096
 # For what is open only for a moment: directories and small files that are synced, modules.
@@ -22,6 +23,8 @@ RESERVED: Final = 64
 # Beside the open files there may be a quarter as many maps.
 MAPS_SHARE: Final = 4
 NO_LIMIT: Final = 1 << 31
+
+T = TypeVar("T")
 
 
 class Handle:
@@ -87,18 +90,24 @@ class Handles:
 
     def _open(self, handle: Handle, flags: int) -> int:
         if len(self._ring) >= self.limit:
-            self._make_room()
+            self.make_room()
         handle._closing = False
-        while True:
-            try:
-                handle.fd = self.files.open(handle.path, flags)
-                break
-            except OSError as error:
-                # Connections may have taken more than their share. That is no fault of the disk.
-                if error.errno not in (errno.EMFILE, errno.ENFILE) or not self._make_room():
-                    raise
+        handle.fd = self.with_room(lambda: self.files.open(handle.path, flags))
         self._ring[handle] = None
         return handle.fd
+
+    def with_room(self, act: Callable[[], T]) -> T:
+        """Do what opens files; when the process can open no more, close some of ours and do it again.
+
+        Connections may have taken more than their share. If nothing of ours is left to close, the error is
+        the caller's, and not one of the disk (`is_of_the_disk`).
+        """
+        while True:
+            try:
+                return act()
+            except OSError as error:
+                if is_of_the_disk(error) or not self.make_room():
+                    raise
 
     def _close(self, handle: Handle) -> None:
         fd, handle.fd = handle.fd, -1
@@ -106,7 +115,7 @@ class Handles:
         del self._ring[handle]
         self.files.close(fd)
 
-    def _make_room(self) -> bool:
+    def make_room(self) -> bool:
         """Close a file; False if all are pinned."""
         # Twice round clears every flag and comes back, unless all are pinned. A file may be closed with data
         # that is not synced: the data stays with the kernel, and so does an error of writing it back, which
@@ -130,8 +139,7 @@ def _default_limit() -> int:
 def files_for_connections() -> int:
     """How many connections there may be, so that logs and threads can always open what they need.
 
-    A process without a file descriptor left could not even import a module, and a sync that cannot open its
-    directory would take it offline.
+    A process without a file descriptor left cannot even import a module, and puts its clients off.
     """
     ours = _default_limit()
     return max(16, _files_of_process() - ours - ours // MAPS_SHARE - RESERVED)

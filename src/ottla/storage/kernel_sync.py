@@ -21,6 +21,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final, NamedTuple
 
+from ottla.storage.files import is_of_the_disk
+
 # As many syncs are under way at once at most.
 DEPTH: Final = 256
 
@@ -137,13 +139,15 @@ class KernelSync:
 
 
 def open_kernel_sync() -> KernelSync | None:
-    """None where the kernel does not sync by itself."""
+    """None where the kernel does not sync by itself. Raises OSError if no more files can be opened."""
     calls = CALLS.get(platform.machine())
     if sys.platform != "linux" or sys.byteorder != "little" or calls is None or sys.maxsize < 1 << 32:
         return None
     try:
         kernel = KernelSync(calls)
-    except OSError:
+    except OSError as error:
+        if not is_of_the_disk(error):
+            raise
         return None
     try:
         kernel.take_done()  # a sandbox that forbids this must not be found out when syncs are under way
