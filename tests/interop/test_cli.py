@@ -186,6 +186,21 @@ def test_keys_headers_and_tombstones(cli: Cli, topic: str) -> None:
     assert "is not in the line" in cli.fails("produce", topic, "-K", ":", given="no separator\n", code=2)
 
 
+def test_a_header_may_be_there_twice_and_bytes_need_not_be_text(cli: Cli, topic: str) -> None:
+    not_text = os.fsdecode(b"\xff")
+    cli("produce", topic, "-k", not_text, "-H", "a=1", "-H", f"b={not_text}", "-H", "a=2", given="v\n")
+
+    [record] = [json.loads(line) for line in cli("consume", topic, "--json").lines]
+    assert record["key_base64"] == "/w=="
+    assert record["headers"] == [
+        {"key": "a", "value": "1"},
+        {"key": "b", "value_base64": "/w=="},
+        {"key": "a", "value": "2"},
+    ]
+    assert "is not UTF-8" in cli.fails("topic", "create", not_text)
+    assert "is not UTF-8" in cli.fails("produce", not_text, given="v\n")
+
+
 def test_what_was_sent_is_told_as_json(cli: Cli, topic: str) -> None:
     ran = cli("produce", topic, "--json", given="a\nb\n")
 

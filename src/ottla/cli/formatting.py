@@ -10,6 +10,7 @@ size is -1. `\\n`, `\\t`, `\\r`, `\\0`, `\\\\` and `\\xHH` are what they are in 
 from __future__ import annotations
 
 import json
+import os
 import re
 from base64 import b64encode
 from collections.abc import Callable
@@ -61,7 +62,7 @@ def parse_format(text: str) -> Format:
     for found in _TOKEN.finditer(text):
         directive, code, escape, cut_off, plain = found.groups()
         if plain is not None:
-            parts.append(plain.encode())
+            parts.append(os.fsencode(plain))
         elif code is not None:
             parts.append(bytes([int(code, 16)]))
         elif directive is not None and directive in _DIRECTIVES:

@@ -9,15 +9,20 @@ from ottla.client.cluster import Cluster
 from ottla.core.types import TopicPartition
 
 
-def assignments(given: Iterable[str], option: str) -> dict[str, str]:
-    """`name=value` pairs; the value may hold further equals signs."""
-    found = {}
+def pairs(given: Iterable[str], option: str) -> list[tuple[str, str]]:
+    """`name=value` pairs in the order they were given; the value may hold further equals signs."""
+    found = []
     for each in given:
         name, separator, value = each.partition("=")
         if not separator or not name.strip():
             raise Misused(f"{option} {each}: it should look like name=value")
-        found[name.strip()] = value
+        found.append((name.strip(), value))
     return found
+
+
+def assignments(given: Iterable[str], option: str) -> dict[str, str]:
+    """The same where a name has one value: the last one that was given."""
+    return dict(pairs(given, option))
 
 
 async def partitions_of(

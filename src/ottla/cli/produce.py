@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -78,7 +79,7 @@ def produce(
 
     With --json every record that has arrived is a line: where it went, and its offset.
     """
-    from ottla.cli.given_values import assignments
+    from ottla.cli.given_values import pairs
     from ottla.cli.producing import Sending, send_everything
     from ottla.cli.running import Misused, guarded, run
     from ottla.protocol.compression import NAMES
@@ -86,13 +87,13 @@ def produce(
     def check() -> Sending:
         if key is not None and key_separator is not None:
             raise Misused("--key gives all records one key, --key-separator takes it from the line; not both")
-        given = assignments(headers or (), "--header")
         return Sending(
             topic=topic,
             files=list(files or ()),
-            key=None if key is None else key.encode(),
-            separator=None if key_separator is None else key_separator.replace("\\t", "\t").encode(),
-            headers=[(name, value.encode()) for name, value in given.items()],
+            # As the shell gave them: bytes, which need not be text.
+            key=None if key is None else os.fsencode(key),
+            separator=None if key_separator is None else os.fsencode(key_separator.replace("\\t", "\t")),
+            headers=[(name, os.fsencode(value)) for name, value in pairs(headers or (), "--header")],
             partition=partition,
             whole=whole,
             null=null,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 from typing import Any, Final, NamedTuple
 
-from ottla.client.errors import NotKafka, UnsupportedRequest
+from ottla.client.errors import ClientError, NotKafka, UnsupportedRequest
 from ottla.core.files import Buffer
 from ottla.protocol.apis import api
 from ottla.protocol.codec import decode, encode_chunks
@@ -75,6 +75,8 @@ class Exchange:
         try:
             frame = encode_chunks(request, version, head)
         except UnwritableMessage as error:
+            if isinstance(error.__cause__, UnicodeEncodeError):
+                raise ClientError(f"{error.__cause__.object!a} is not UTF-8, as names have to be") from None
             raise UnsupportedRequest(f"the broker at {self.peer} is too old for this: {error}") from None
         return Asked(request.api_key, version, correlation_id), frame
 

@@ -24,6 +24,7 @@ RECORD = Record(42, 1_700_000_000_123, b"k", b"value", [("a", b"1"), ("b", None)
         ("%h", b"a=1,b="),
         ("100%%\\t\\r\\0\\\\\\x41", b"100%\t\r\x00\\A"),
         ("plain é", "plain é".encode()),
+        ("\udcff%p", b"\xff3"),
         ("", b""),
     ],
 )
