@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from typing import NamedTuple, Self
 
 from ottla.config.areas.own import DOORS
+from ottla.config.available import check_available
 from ottla.config.broker import BrokerSettings, broker_settings
 from ottla.config.settings import ConfigError
 
@@ -111,6 +112,7 @@ def check_static(static: Mapping[str, str]) -> BrokerSettings:
     """The settings of a property file, listeners and all. Raises ConfigError with one clear line."""
     settings = broker_settings(static)
     Listeners.parse(settings).check_exposure(settings)
+    check_available(settings)
     return settings
 
 

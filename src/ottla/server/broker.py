@@ -21,8 +21,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from ottla.config.broker import BrokerSettings, broker_settings, development_defaults
-from ottla.config.listeners import Listeners, SocketAddress, offered_doors
+from ottla.config.broker import BrokerSettings, development_defaults
+from ottla.config.listeners import Listeners, SocketAddress, check_static, offered_doors
 from ottla.config.settings import ConfigError
 from ottla.protocol.wire import MalformedFrame
 from ottla.raft.leader import NotTheOnlyVoter
@@ -164,10 +164,8 @@ class Broker:
             self._temporary = tempfile.TemporaryDirectory(prefix="ottla-")
             self._properties["log.dirs"] = self._temporary.name
         self._properties = {**development_defaults(self._properties), **self._properties}
-        settings = broker_settings(self._properties)
-        listeners = Listeners.parse(settings)
-        listeners.check_exposure(settings)
-        return settings, listeners
+        settings = check_static(self._properties)
+        return settings, Listeners.parse(settings)
 
     async def _bind(self, address: SocketAddress, settings: BrokerSettings) -> None:
         listener = Listener(

@@ -113,6 +113,38 @@ def test_an_open_listener_without_authentication_has_to_be_asked_for(host: str) 
     assert check_static({**given, "ottla.allow.insecure.listeners": "true"})
 
 
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"authorizer.class.name": "StandardAuthorizer"}, "everybody who connects may do everything"),
+        ({"create.topic.policy.class.name": "org.example.Names"}, "org.example.Names would refuse nothing"),
+        ({"alter.config.policy.class.name": "org.example.Names"}, "org.example.Names would refuse nothing"),
+        ({"remote.log.storage.system.enable": "true"}, "there is no tiered storage yet"),
+        (
+            {"controller.quorum.voters": "1@a:1,2@b:1,3@c:1", "node.id": "1"},
+            "clusters of several nodes are not available yet",
+        ),
+        ({"controller.quorum.bootstrap.servers": "a:1,b:1"}, "clusters of several nodes"),
+        (
+            {
+                "process.roles": "broker",
+                "controller.quorum.bootstrap.servers": "a:1",
+                "controller.listener.names": "CONTROLLER",
+            },
+            "process.roles=broker: a node that is not both is not available yet",
+        ),
+    ],
+)
+def test_what_is_not_there_yet_is_refused_and_not_left_out_in_silence(
+    given: dict[str, str], message: str
+) -> None:
+    with pytest.raises(ConfigError) as refused:
+        check_static({"listeners": "PLAINTEXT://127.0.0.1:9092", **given})
+
+    assert message in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
 def test_doors_belong_to_listeners_that_there_are() -> None:
     assert parse(ottla_doors="kafka,plaintext:text").clients
     with pytest.raises(ConfigError, match="there is no listener INSIDE for clients: there is PLAINTEXT"):

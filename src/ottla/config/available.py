@@ -1,0 +1,46 @@
+"""What a property file may ask for and this broker does not have yet.
+
+It is refused: a broker that went on without it would be open where the file has closed it, or alone
+where the file has it join others, and nobody would be told.
+"""
+
+from __future__ import annotations
+
+from ottla.config.broker import BrokerSettings
+from ottla.config.settings import ConfigError
+
+
+def check_available(settings: BrokerSettings) -> None:
+    """Raises ConfigError, with one line that says what to do."""
+    if settings.authorizer_class_name:
+        raise ConfigError(
+            "authorizer.class.name: there is no authorization yet, and everybody who connects may do "
+            "everything: leave it out if that is what you want"
+        )
+    for name, policy in (
+        ("create.topic.policy.class.name", settings.create_topic_policy_class_name),
+        ("alter.config.policy.class.name", settings.alter_config_policy_class_name),
+    ):
+        if policy:
+            raise ConfigError(
+                f"{name}: plug-ins of Apache Kafka cannot be run, so {policy} would refuse nothing"
+            )
+    if settings.remote_log_storage_system_enable:
+        raise ConfigError("remote.log.storage.system.enable: there is no tiered storage yet")
+    _check_alone(settings)
+
+
+def _check_alone(settings: BrokerSettings) -> None:
+    if set(settings.process_roles) != {"broker", "controller"}:
+        raise ConfigError(
+            f"process.roles={','.join(settings.process_roles)}: a node that is not both is not available yet, "
+            "set broker,controller"
+        )
+    for name, nodes in (
+        ("controller.quorum.voters", settings.controller_quorum_voters),
+        ("controller.quorum.bootstrap.servers", settings.controller_quorum_bootstrap_servers),
+    ):
+        if len(nodes) > 1:
+            raise ConfigError(
+                f"{name}: clusters of several nodes are not available yet: name this node alone, or nothing"
+            )
