@@ -33,8 +33,8 @@ def check_available(settings: BrokerSettings) -> None:
 def _check_alone(settings: BrokerSettings) -> None:
     if set(settings.process_roles) != {"broker", "controller"}:
         raise ConfigError(
-            f"process.roles={','.join(settings.process_roles)}: a node that is not both is not available yet, "
-            "set broker,controller"
+            f"process.roles={','.join(settings.process_roles)}: a node that is not both is not available "
+            "yet: set broker,controller"
         )
     for name, nodes in (
         ("controller.quorum.voters", settings.controller_quorum_voters),
