@@ -123,7 +123,9 @@ def test_settings_of_a_topic(cli: Cli, topic: str) -> None:
     cli("topic", "alter", topic, "--unset", "max.message.bytes")
     assert "retention.ms" not in cli("config", "get", "topic", topic).out
     assert "INVALID_CONFIG" in cli.fails("config", "set", "topic", topic, "retention.ms=soon")
-    assert "has no setting no.such" in cli.fails("config", "get", "topic", topic, "no.such")
+    for command in (("config", "get", "topic", topic), ("config", "unset", "topic", topic)):
+        assert "has no setting no.such" in cli.fails(*command, "no.such")
+    assert "has no setting no.such" in cli.fails("topic", "alter", topic, "--unset", "no.such")
 
 
 def test_settings_of_brokers(cli: Cli) -> None:
@@ -137,9 +139,22 @@ def test_settings_of_brokers(cli: Cli) -> None:
     assert (found["value"], found["source"]) == ("1", "broker, live")
     cli("config", "unset", "broker", broker, "log.cleaner.threads")
     cli("config", "set", "broker", "all", "log.cleaner.threads=1", "--dry-run")
+    cli("config", "unset", "broker", "all", "log.cleaner.threads")  # though nobody has set it
+    assert "has no setting no.such" in cli.fails("config", "unset", "broker", "all", "no.such")
     assert cli.fails("config", "get", "broker", "77") == (
         "ottla: there is no broker 77; `ottla cluster` shows those there are\n"
     )
+
+
+def test_settings_of_groups(cli: Cli, unique: Names) -> None:
+    group, name = unique("group"), "consumer.session.timeout.ms"
+
+    cli("config", "set", "group", group, f"{name}=50000")
+    (found,) = cli.json("config", "get", "group", group)
+    assert (found["name"], found["value"], found["source"]) == (name, "50000", "group")
+    assert "INVALID_CONFIG" in cli.fails("config", "set", "group", group, f"{name}=1")
+    cli("config", "unset", "group", group, name)
+    assert cli.json("config", "get", "group", group) == []
 
 
 def test_old_records_are_deleted(cli: Cli, new_topic: NewTopic) -> None:

@@ -1,4 +1,4 @@
-"""`ottla config`: settings of topics and brokers, while they run."""
+"""`ottla config`: settings of topics, brokers and groups, while they run."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ottla.client.admin import ResourceType
     from ottla.client.cluster import Cluster
 
-app = new_app("config", "Show and change settings of topics and brokers.")
+app = new_app("config", "Show and change settings of topics, brokers and groups.")
 
 
 class Kind(StrEnum):
@@ -30,14 +30,18 @@ class Kind(StrEnum):
 
     topic = "topic"
     broker = "broker"
+    group = "group"
 
 
 KindArgument = Annotated[
-    Kind, typer.Argument(metavar="KIND", help="What it belongs to: topic or broker.", show_default=False)
+    Kind,
+    typer.Argument(metavar="KIND", help="What it belongs to: topic, broker or group.", show_default=False),
 ]
 Name = Annotated[
     str,
-    typer.Argument(metavar="NAME", help="The topic, the broker's id, or `all` brokers.", show_default=False),
+    typer.Argument(
+        metavar="NAME", help="The topic, the group, the broker's id, or `all` brokers.", show_default=False
+    ),
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only check that it could be done.")]
 
@@ -62,19 +66,16 @@ def get(
     as_json: AsJson = False,
 ) -> None:
     """Show settings: those that are not at their default, those named, or all."""
-    from ottla.cli.configs import as_dict, is_default, source
+    from ottla.cli.configs import as_dict, is_default, no_setting, source
     from ottla.cli.output import print_json, print_table
-    from ottla.cli.running import Refused, run
+    from ottla.cli.running import run
     from ottla.client import admin
 
     async def command(cluster: Cluster) -> None:
         resource, named = await _resource(cluster, kind, name)
         found = await admin.describe_configs(cluster, resource, named, keys=keys or None, documentation=docs)
         if missing := set(keys or ()) - {each.name for each in found}:
-            raise Refused(
-                f"{kind.value} {name} has no setting {min(missing)}; "
-                f"`ottla config get {kind.value} {name} --all` shows those it has"
-            )
+            raise no_setting(kind.value, name, min(missing))
         shown = [each for each in found if show_all or keys or not is_default(each)]
         if as_json:
             print_json([as_dict(each) for each in shown])
@@ -95,6 +96,7 @@ def get(
     epilog=examples(
         "ottla config set topic orders retention.ms=3600000",
         "ottla config set broker all log.cleaner.threads=2",
+        "ottla config set group readers consumer.session.timeout.ms=60000",
     ),
 )
 def set_(
@@ -137,13 +139,12 @@ def unset(
 def _change(
     kind: Kind, name: str, changes: list[Change], dry_run: bool, bootstrap: str, timeout: float, as_json: bool
 ) -> None:
-    from ottla.cli.configs import report
+    from ottla.cli.configs import alter, report
     from ottla.cli.running import run
-    from ottla.client import admin
 
     async def command(cluster: Cluster) -> None:
         resource, named = await _resource(cluster, kind, name)
-        await admin.alter_configs(cluster, resource, named, changes, validate_only=dry_run)
+        await alter(cluster, resource, named, changes, dry_run=dry_run)
         report(f"{kind.value} {name}", changes, dry_run, as_json, {kind.value: name})
 
     run(bootstrap, command, timeout=timeout)
@@ -155,6 +156,8 @@ async def _resource(cluster: Cluster, kind: Kind, name: str) -> tuple[ResourceTy
 
     if kind is Kind.topic:
         return ResourceType.TOPIC, name
+    if kind is Kind.group:  # which need not be there yet
+        return ResourceType.GROUP, name
     if name == "all":
         return ResourceType.BROKER, ""
     if not name.isdecimal():

@@ -1,4 +1,4 @@
-"""Settings of topics and brokers, as `ottla config` and `ottla topic` show and change them."""
+"""Settings of topics, brokers and groups, as `ottla config` and `ottla topic` show and change them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from typing import Any, Final
 
 from ottla.cli.given_values import assignments
 from ottla.cli.output import print_json
-from ottla.client.admin import Operation
+from ottla.cli.running import Refused
+from ottla.client import admin
+from ottla.client.admin import Operation, ResourceType
+from ottla.client.cluster import Cluster
 from ottla.protocol.messages.describe_configs import DescribeConfigsResourceResult
 
 SOURCES: Final = {
@@ -30,6 +33,31 @@ def changes_of(assigned: Iterable[str], unset: Iterable[str], option: str) -> li
         (name, Operation.SET, value) for name, value in assignments(assigned, option).items()
     ]
     return changes + [(name, Operation.UNSET, None) for name in unset]
+
+
+async def alter(
+    cluster: Cluster, kind: ResourceType, name: str, changes: list[Change], *, dry_run: bool
+) -> None:
+    """Change settings. Brokers unset whatever they are asked to, so a slip in a name is told here."""
+    await _check_known(cluster, kind, name, [key for key, how, _ in changes if how is Operation.UNSET])
+    await admin.alter_configs(cluster, kind, name, changes, validate_only=dry_run)
+
+
+async def _check_known(cluster: Cluster, kind: ResourceType, name: str, keys: list[str]) -> None:
+    if not keys:
+        return
+    if kind is ResourceType.BROKER and not name:  # all brokers: what one of them knows
+        await cluster.persist(cluster.refresh)
+        name = str(min(cluster.brokers))
+    found = await admin.describe_configs(cluster, kind, name, keys=keys)
+    if missing := set(keys) - {each.name for each in found}:
+        raise no_setting(kind.name.lower(), name, min(missing))
+
+
+def no_setting(kind: str, name: str, key: str) -> Refused:
+    return Refused(
+        f"{kind} {name} has no setting {key}; `ottla config get {kind} {name} --all` shows those it has"
+    )
 
 
 def is_chosen(config: DescribeConfigsResourceResult) -> bool:

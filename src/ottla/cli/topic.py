@@ -209,6 +209,7 @@ def alter(
     as_json: AsJson = False,
 ) -> None:
     """Change a topic's settings or the number of its partitions."""
+    from ottla.cli.configs import alter as alter_configs
     from ottla.cli.configs import changes_of, report
     from ottla.cli.running import Misused, run
     from ottla.client import admin
@@ -218,9 +219,7 @@ def alter(
         if not changes and partitions is None:
             raise Misused("nothing to change; give --config NAME=VALUE, --unset NAME or --partitions N")
         if changes:
-            await admin.alter_configs(
-                cluster, admin.ResourceType.TOPIC, topic, changes, validate_only=dry_run
-            )
+            await alter_configs(cluster, admin.ResourceType.TOPIC, topic, changes, dry_run=dry_run)
         if partitions is not None:
             await admin.add_partitions(cluster, topic, partitions, validate_only=dry_run)
         extra = {} if partitions is None else {"partitions": partitions}

@@ -58,6 +58,7 @@ class ResourceType(IntEnum):
 
     TOPIC = 2
     BROKER = 4
+    GROUP = 32
 
 
 class Operation(IntEnum):
@@ -165,7 +166,7 @@ async def describe_configs(
     keys: Iterable[str] | None = None,
     documentation: bool = False,
 ) -> list[DescribeConfigsResourceResult]:
-    """The configuration of a topic, of a broker, or ("" as the broker) of all brokers together."""
+    """The configuration of a topic, a group, a broker, or ("" as the broker) of all brokers together."""
     if kind is ResourceType.TOPIC:
         await cluster.topic(name)
     resource = DescribeConfigsResource(
