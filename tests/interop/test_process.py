@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import socket
 import subprocess
@@ -16,7 +17,7 @@ from tests.interop.clients import ConfluentProducer, read_with_confluent
 from tests.interop.requests import fetch, list_offset, produce
 from tests.interop.topics import create_topic, eventually
 from tests.interop.wire import Wire
-from tools.broker_process import BrokerProcess
+from tools.broker_process import BrokerProcess, answers, free_port
 
 SECONDS = 30.0
 KAFKA_STORAGE_ERROR = 56
@@ -64,6 +65,24 @@ def test_the_broker_says_where_it_listens_and_where_the_data_is(tmp_path: Path) 
     with BrokerProcess(tmp_path / "data") as broker:
         eventually(lambda: str(broker.port) in broker.log())
         assert str(tmp_path / "data") in broker.log()
+
+
+def test_a_broker_goes_on_when_nobody_reads_what_it_says(tmp_path: Path) -> None:
+    data, port = tmp_path / "data", free_port()
+    read, write = os.pipe()
+    os.close(read)
+    command = [sys.executable, "-m", "ottla", "serve", "--port", str(port), "--data-dir", str(data)]
+    with subprocess.Popen(command, stdout=write, stderr=subprocess.PIPE, text=True) as broker:
+        os.close(write)
+        try:
+            eventually(lambda: broker.poll() is not None or answers(port))
+            create_topic(f"127.0.0.1:{port}", "orders")
+            broker.terminate()
+            assert broker.wait(SECONDS) == 0
+            assert broker.stderr and "ottla: " not in broker.stderr.read()
+        finally:
+            broker.kill()
+    assert (data / ".kafka_cleanshutdown").exists()
 
 
 def test_a_second_broker_on_the_same_directory_is_refused(tmp_path: Path) -> None:

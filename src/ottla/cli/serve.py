@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from ottla import __version__
 from ottla.cli import logs
+from ottla.cli.commands import drop_output
 from ottla.cli.given import Given, properties
 from ottla.config.listeners import check_static
 from ottla.config.settings import ConfigError
@@ -77,7 +78,7 @@ async def _run(wanted: Mapping[str, str]) -> int:
             stopping.cancel()
             dying.cancel()
         if stopping.done():
-            print("stopping", flush=True)
+            _say("stopping")
             return STOPPED
         return _complain(dying.result(), CANNOT_GO_ON)
 
@@ -150,7 +151,15 @@ def _announce(broker: Broker) -> None:
         f"  then          {receive}",
         "  stop with     Ctrl-C",
     )
-    print("\n".join(lines), flush=True)
+    _say("\n".join(lines))
+
+
+def _say(text: str) -> None:
+    """A broker whose output nobody reads any more (`ottla serve | head`) goes on all the same."""
+    try:
+        print(text, flush=True)
+    except OSError:
+        drop_output()
 
 
 def _complain(error: object, code: int) -> int:
