@@ -21,7 +21,7 @@ import ottla
 from tests.interop.cli import Cli
 from tests.interop.doorman import CERTIFICATES, Doorman, server_context
 from tests.interop.test_client_security import broker_behind
-from tests.interop.topics import Names, NewTopic
+from tests.interop.topics import Names, NewTopic, eventually
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(ottla.__file__).parents[1]), "PYTHONUNBUFFERED": "1"}
 
@@ -452,8 +452,11 @@ def test_transactions_are_listed_and_described(
     described = cli.json("transactions", "describe", name)
     assert described["partitions"] == [{"topic": topic, "partition": 0}]
     assert described["producer_id"] == listed["producer_id"]
-    assert f"{topic}-0" in cli("transactions", "describe", name).out
+    shown = cli("transactions", "describe", name).out
+    assert f"{topic}-0" in shown and "open since:" in shown
     producer.abort_transaction(30)
+    eventually(lambda: "CompleteAbort" in cli("transactions", "describe", name).out)
+    assert "open since:" not in cli("transactions", "describe", name).out
     assert "TRANSACTIONAL_ID_NOT_FOUND" in cli.fails("transactions", "describe", "no-such-id")
 
 

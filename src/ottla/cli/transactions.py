@@ -114,6 +114,7 @@ def describe(
                 }
             )
             return
+        is_over = found.transaction_state.startswith("Complete")
         print_facts(
             [
                 ("transactional id", found.transactional_id),
@@ -121,7 +122,7 @@ def describe(
                 ("coordinator", f"broker {coordinator}"),
                 ("producer", f"{found.producer_id}, epoch {found.producer_epoch}"),
                 ("timeout", f"{found.transaction_timeout_ms / 1000:g} s"),
-                ("open since", iso(started)),
+                ("began" if is_over else "open since", iso(started)),
                 ("partitions", " ".join(partitions) or None),
             ]
         )
