@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import pty
@@ -18,12 +19,21 @@ from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 import ottla
+from ottla.client.cluster import Cluster
+from ottla.protocol.messages.update_features import (
+    FeatureUpdateKey,
+    UpdateFeaturesRequest,
+    UpdateFeaturesResponse,
+)
+from ottla.testing.broker import TestBroker
 from tests.interop.cli import Cli
 from tests.interop.doorman import CERTIFICATES, Doorman, server_context
 from tests.interop.test_client_security import broker_behind
 from tests.interop.topics import Names, NewTopic, eventually
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(ottla.__file__).parents[1]), "PYTHONUNBUFFERED": "1"}
+
+SAFE_DOWNGRADE = 2  # of UpdateFeatures
 
 
 @pytest.fixture
@@ -295,6 +305,19 @@ def test_a_topic_that_is_missing(cli: Cli, unique: Names) -> None:
     assert name not in cli("topic", "list").out
 
 
+def test_a_partition_or_separator_that_cannot_be_is_told_at_once(cli: Cli, topic: str) -> None:
+    told = cli.fails("produce", topic, "-p", "7", given="v\n", code=2)
+    assert told == f"ottla: topic {topic} has no partition 7, only 0\n"
+    assert "--key-separator is empty" in cli.fails("produce", topic, "-K", "", given="v\n", code=2)
+    assert cli("consume", topic).lines == []
+
+
+def test_a_producer_that_gives_up_leaves_the_rest_of_its_input(bootstrap: str, topic: str) -> None:
+    ran = in_a_shell(f"yes | head -c 5000000 | $OTTLA produce {topic} -K :", bootstrap)
+    assert ran.returncode == 2
+    assert len(ran.stderr.splitlines()) == 1
+
+
 def test_a_record_that_is_too_large(cli: Cli, new_topic: NewTopic) -> None:
     name = new_topic(max_message_bytes=1000)
 
@@ -370,6 +393,24 @@ def test_a_group_is_moved(cli: Cli, new_topic: NewTopic, unique: Names) -> None:
     assert "say which topics with --topic" in cli.fails("group", "reset", other, "--from", "end")
     cli("group", "reset", other, "--topic", name, "--from", "end", "--execute")
     assert [each["lag"] for each in cli.json("group", "lag", other)] == [0, 0]
+
+
+def test_a_group_is_described_where_share_groups_are_switched_off() -> None:
+    async def switch_off(bootstrap: str) -> None:
+        update = FeatureUpdateKey(feature="share.version", max_version_level=0, upgrade_type=SAFE_DOWNGRADE)
+        async with Cluster(bootstrap) as cluster:
+            answer = await cluster.ask(
+                UpdateFeaturesRequest(feature_updates=[update]), UpdateFeaturesResponse
+            )
+            assert answer.error_code == 0
+
+    with TestBroker() as broker:
+        asyncio.run(switch_off(broker.bootstrap))
+        cli = Cli(broker.bootstrap)
+        cli("produce", "orders", given="a\n")
+        cli("consume", "orders", "--group", "readers")
+        assert cli.json("group", "describe", "readers")["type"] == "classic"
+        assert "GROUP_ID_NOT_FOUND" in cli.fails("group", "describe", "nobody")
 
 
 def test_groups_are_deleted(cli: Cli, topic: str, unique: Names) -> None:

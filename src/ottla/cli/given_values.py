@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from ottla.cli.running import Misused
 from ottla.client.cluster import Cluster
+from ottla.client.topology import Topic
 from ottla.core.types import TopicPartition
 
 
@@ -35,8 +36,11 @@ async def partitions_of(
         topic = await cluster.topic(name)
         missing = [number for number in wanted if number not in topic.partitions]
         if missing:
-            raise Misused(
-                f"topic {name} has no partition {missing[0]}, only 0 to {len(topic.partitions) - 1}"
-            )
+            raise no_partition(topic, missing[0])
         found += [TopicPartition(name, number) for number in (wanted or topic.partitions)]
     return found
+
+
+def no_partition(topic: Topic, number: int) -> Misused:
+    last = len(topic.partitions) - 1
+    return Misused(f"topic {topic.name} has no partition {number}, only {f'0 to {last}' if last else 0}")

@@ -87,6 +87,8 @@ def produce(
     def check() -> Sending:
         if key is not None and key_separator is not None:
             raise Misused("--key gives all records one key, --key-separator takes it from the line; not both")
+        if key_separator == "":
+            raise Misused("--key-separator is empty: say what is between key and value, such as : or \\t")
         return Sending(
             topic=topic,
             files=list(files or ()),

@@ -8,11 +8,12 @@ import sys
 import threading
 from collections import deque
 from collections.abc import AsyncIterator
-from contextlib import suppress
+from concurrent.futures import CancelledError
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from ottla.cli.given_values import no_partition
 from ottla.cli.output import plural, print_json_line
 from ottla.cli.running import Misused
 from ottla.client.cluster import Cluster
@@ -53,6 +54,10 @@ class Sending:
 
 
 async def send_everything(cluster: Cluster, sending: Sending) -> None:
+    if sending.partition is not None:
+        topic = await cluster.topic(sending.topic, create=sending.create)
+        if sending.partition not in topic.partitions:
+            raise no_partition(topic, sending.partition)
     count = 0
     clock = asyncio.get_running_loop().time
     began = clock()
@@ -128,8 +133,12 @@ async def _stdin() -> AsyncIterator[bytes]:
                 chunk = os.read(fd, _CHUNK)
             except OSError:
                 chunk = b""
-            with suppress(RuntimeError):  # the loop is gone, and with it whoever wanted this
-                asyncio.run_coroutine_threadsafe(chunks.put(chunk), loop).result()
+            putting = chunks.put(chunk)
+            try:
+                asyncio.run_coroutine_threadsafe(putting, loop).result()
+            except (RuntimeError, CancelledError):  # the loop is gone, and with it whoever wanted this
+                putting.close()
+                return
 
     # A daemon: when we are interrupted, nobody waits for the next line to be typed.
     threading.Thread(target=read, name="stdin", daemon=True).start()

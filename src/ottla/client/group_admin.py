@@ -12,7 +12,7 @@ from ottla.client.errors import UnsupportedRequest, check
 from ottla.client.group import commit_offsets, read_assignment
 from ottla.client.topology import GROUP
 from ottla.core.types import TopicPartition
-from ottla.protocol.errors import GroupIdNotFound
+from ottla.protocol.errors import GroupIdNotFound, UnsupportedVersion
 from ottla.protocol.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
@@ -76,8 +76,8 @@ async def describe_group(cluster: Cluster, group_id: str) -> Group:
         for describe in (_describe_consumer, _describe_share, _describe_classic):
             try:
                 return await describe(cluster, group_id)
-            except (GroupIdNotFound, UnsupportedRequest):
-                continue  # of another type
+            except (GroupIdNotFound, UnsupportedRequest, UnsupportedVersion):
+                continue  # of another type, or of one that the cluster has switched off
         raise GroupIdNotFound(f"group {group_id}: there is no such group")
 
     return await cluster.persist(once)
