@@ -16,7 +16,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions
 from ottla import Broker
 from ottla.client.partitioner import partition_of_key
 from ottla.gateways.grpc import messages
-from ottla.gateways.grpc.door import farewell
+from ottla.gateways.grpc.door import MISSING
 from ottla.gateways.grpc.server import MESSAGE_MAX
 from ottla.gateways.grpc.status import status_of
 from ottla.protocol import errors
@@ -343,11 +343,16 @@ def test_a_broker_stops_while_clients_stream() -> None:
 
 
 def test_a_broker_without_grpcio_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "grpc", None)
     with Broker(properties=QUICK) as broker:
+        with grpc.insecure_channel(broker.bootstrap) as channel:
+            call = channel.unary_unary("/broker.Broker/ListTopics")
+            monkeypatch.setitem(sys.modules, "grpc", None)
+            for _ in range(2):  # on one connection
+                error = refused(lambda: call(b"", timeout=30))
+                assert (error.code(), error.details()) == (grpc.StatusCode.UNIMPLEMENTED, MISSING.decode())
         with Caller(broker.addresses[0]) as caller:
-            caller.socket.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
-            assert b"pip install 'ottla[grpc]'" in caller.hang_up()
+            caller.socket.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\xff" * 100)
+            assert caller.hang_up() == b"\0\0\0\x04\0\0\0\0\0"
         with Caller(broker.addresses[0]) as caller:
             assert caller.ask("CREATE still-here") == "OK still-here 1"
 
@@ -363,11 +368,3 @@ print(loaded)
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
-
-
-def test_who_cannot_be_served_is_told_why() -> None:
-    frames = farewell(b"no gRPC here")
-    assert frames[:9] == b"\0\0\0\x04\0\0\0\0\0"
-    length, kind = int.from_bytes(frames[9:12], "big"), frames[12]
-    assert (length, kind) == (8 + len(b"no gRPC here"), 7)
-    assert frames.endswith(b"no gRPC here")

@@ -11,14 +11,11 @@ import asyncio
 from contextlib import suppress
 from typing import Final
 
+from ottla.gateways.grpc.refusal import refuse_calls
 from ottla.gateways.grpc.server import GrpcServer
 from ottla.server.doors import Visit
 
 READ_BYTES: Final = 64 << 10
-# Two HTTP/2 frames, by hand: our settings, which have to come first, and a farewell with a reason.
-SETTINGS: Final = b"\0\0\0\x04\0\0\0\0\0"
-GO_AWAY: Final = b"\x07\0\0\0\0\0"
-HTTP_1_1_REQUIRED: Final = 0xD
 MISSING: Final = b"this broker has no gRPC: install it with pip install 'ottla[grpc]'"
 
 
@@ -27,7 +24,7 @@ async def serve(visit: Visit) -> None:
     try:
         reader, writer = await server.connect(visit)
     except ImportError:
-        visit.writer.write(farewell(MISSING))
+        await refuse_calls(visit.reader, visit.writer, MISSING)
         return
     sending = asyncio.create_task(_pass_on(visit, visit.reader, writer))
     try:
@@ -38,12 +35,6 @@ async def serve(visit: Visit) -> None:
         server.forget(visit)
         with suppress(asyncio.CancelledError, ConnectionError):
             await sending
-
-
-def farewell(reason: bytes) -> bytes:
-    """What tells an HTTP/2 client to go away, and why."""
-    payload = b"\0\0\0\0" + HTTP_1_1_REQUIRED.to_bytes(4, "big") + reason
-    return SETTINGS + len(payload).to_bytes(3, "big") + GO_AWAY + payload
 
 
 async def _pass_on(visit: Visit, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
