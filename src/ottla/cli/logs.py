@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 
 class LineFormatter(logging.Formatter):
@@ -21,10 +23,23 @@ class LineFormatter(logging.Formatter):
         return line
 
 
-def configure(level: str) -> None:
-    """Log from this level up, replacing whatever was configured before."""
+@contextmanager
+def configured(level: str) -> Iterator[None]:
+    """Log from this level up to stderr, and nowhere else, as long as a command runs.
+
+    After it all is as before: a program that calls a command may have replaced stderr just for that.
+    """
+    root, of_asyncio = logging.getLogger(), logging.getLogger("asyncio")
+    before, root_level, asyncio_level = root.handlers[:], root.level, of_asyncio.level
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(LineFormatter())
-    logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+    root.handlers[:] = [handler]
+    root.setLevel(level.upper())
     # asyncio says little of use to an operator below a warning.
-    logging.getLogger("asyncio").setLevel(max(logging.WARNING, logging.getLogger().level))
+    of_asyncio.setLevel(max(logging.WARNING, root.level))
+    try:
+        yield
+    finally:
+        root.handlers[:] = before
+        root.setLevel(root_level)
+        of_asyncio.setLevel(asyncio_level)

@@ -28,5 +28,5 @@ def node(
     from ottla.cli import logs
     from ottla.gateways import stdio
 
-    logs.configure("warning")
-    raise typer.Exit(stdio.serve(data_dir, port, full))
+    with logs.configured("warning"):
+        raise typer.Exit(stdio.serve(data_dir, port, full))

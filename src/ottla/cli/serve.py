@@ -38,7 +38,11 @@ USUAL = ("localhost:9092", "127.0.0.1:9092")
 
 def serve(given: Given, log_level: str) -> int:
     """Run a broker in this process; returns the exit code."""
-    logs.configure(log_level)
+    with logs.configured(log_level):
+        return _serve(given)
+
+
+def _serve(given: Given) -> int:
     try:
         wanted = properties(given, os.environ)
         check_static(wanted)

@@ -6,7 +6,11 @@ import logging
 import re
 import sys
 
-from ottla.cli.logs import LineFormatter
+import pytest
+from typer.testing import CliRunner
+
+from ottla.cli.logs import LineFormatter, configured
+from ottla.cli.main import app
 
 
 def record(message: str, *arguments: object, error: bool = False) -> logging.LogRecord:
@@ -41,3 +45,20 @@ def test_a_traceback_is_indented_under_its_line() -> None:
     assert first.endswith("handler failed")
     assert rest[-1] == "    ValueError: broken"
     assert all(line.startswith("    ") for line in rest)
+
+
+def test_a_command_that_is_over_logs_nowhere_and_nothing_is_lost_of_what_was_configured() -> None:
+    root, of_asyncio = logging.getLogger(), logging.getLogger("asyncio")
+    before = root.handlers[:], root.level, of_asyncio.level
+    assert CliRunner().invoke(app, ["serve", "--set", "num.partition=1"]).exit_code == 2
+    assert (root.handlers, root.level, of_asyncio.level) == before
+
+
+def test_a_command_logs_to_stderr_from_its_level_up(capsys: pytest.CaptureFixture[str]) -> None:
+    with configured("warning"):
+        logging.getLogger("ottla.broker").info("quiet")
+        logging.getLogger("ottla.broker").warning("loud")
+        logging.getLogger("asyncio").info("quiet")
+    said = capsys.readouterr().err
+    assert said.endswith("WARNING ottla.broker loud\n")
+    assert "quiet" not in said
