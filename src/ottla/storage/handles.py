@@ -102,11 +102,14 @@ class Handles:
         Connections may have taken more than their share. If nothing of ours is left to close, the error is
         the caller's, and not one of the disk (`is_of_the_disk`).
         """
+        wanted = 0
         while True:
             try:
                 return act()
             except OSError as error:
-                if is_of_the_disk(error) or not self.make_room():
+                # More every time: it may open again, by handles, what was just closed for it.
+                wanted += 1
+                if is_of_the_disk(error) or not all(self.make_room() for _ in range(wanted)):
                     raise
 
     def _close(self, handle: Handle) -> None:

@@ -72,6 +72,25 @@ def test_when_the_process_has_no_more_files_to_give_one_of_ours_is_closed(tmp_pa
         third.get()
 
 
+def test_what_takes_the_room_that_was_made_for_it_gets_more_or_gives_up(tmp_path: Path) -> None:
+    files = FaultyFiles(OsFiles())
+    handles = Handles(files)
+    opened = made(tmp_path, handles, 4)
+    for handle in opened[:3]:
+        handle.get()
+
+    def act(most: int) -> int:
+        """Opens a file of ours, and then another, for which there is room if we have no more than so many."""
+        opened[3].get()
+        if len(handles) > most:
+            raise OSError(errno.EMFILE, "Too many open files")
+        return len(handles)
+
+    assert handles.with_room(lambda: act(2)) <= 2
+    with pytest.raises(OSError, match="Too many open files"):
+        handles.with_room(lambda: act(0))
+
+
 def test_a_file_that_is_gone_is_not_made_again_by_reading_it(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         Handle(Handles(OsFiles()), str(tmp_path / "gone")).get()
