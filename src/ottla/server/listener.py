@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
@@ -21,6 +22,9 @@ logger = logging.getLogger("ottla.listener")
 
 # The kernel's queue of connections that we have not accepted yet; a burst of clients after a restart.
 BACKLOG: Final = 4096
+# What asyncio is told instead. It takes the length of the queue for how often to try in one turn of the loop,
+# and when the process can open no more files it fails, and says so with a traceback, that often.
+ACCEPTED_AT_ONCE: Final = 1
 # How often to look for idle connections, as a part of the time they may be idle.
 IDLE_CHECKS: Final = 10
 
@@ -62,8 +66,14 @@ class Listener:
         Where HTTP is spoken it can be asked how the start is going; everybody else is refused until `serve`.
         """
         self._server = await self.loop.create_server(
-            lambda: Connection(self), host or None, port, backlog=BACKLOG, start_serving=HTTP in self.offered
+            lambda: Connection(self),
+            host or None,
+            port,
+            backlog=ACCEPTED_AT_ONCE,
+            start_serving=HTTP in self.offered,
         )
+        if self._server.is_serving():
+            self._lengthen_queue()
         self._watch_idle()
 
     async def serve(self) -> None:
@@ -71,6 +81,13 @@ class Listener:
         self.is_ready = True
         self.configure(self._settings)
         await self._server.start_serving()
+        self._lengthen_queue()
+
+    def _lengthen_queue(self) -> None:
+        assert self._server is not None
+        for each in self._server.sockets:
+            with socket.fromfd(each.fileno(), each.family, each.type) as same:
+                same.listen(BACKLOG)
 
     @property
     def address(self) -> tuple[str, int]:
