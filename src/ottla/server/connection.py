@@ -39,6 +39,8 @@ PRODUCE: Final = 0
 HEADER = struct.Struct(">hhih")
 SIZE = struct.Struct(">i")
 SIZE_AND_CORRELATION = struct.Struct(">ii")
+# How every TLS connection begins: a record of the handshake, of version 3.x.
+TLS_HELLO: Final = b"\x16\x03"
 
 # A request that has started and is not answered holds its decoded form and perhaps its frame: this many
 # per connection, and this many bytes of frames, before we stop reading.
@@ -263,7 +265,12 @@ class Connection(asyncio.BufferedProtocol):
                     self, self._transport, bytes(buffer[position:end])
                 ):
                     return end
-                self._refuse(f"a frame of {size} bytes (socket.request.max.bytes is {largest})")
+                if self._is_fresh and buffer.startswith(TLS_HELLO, position):
+                    self._refuse(
+                        "the client speaks TLS (https, or security.protocol=SSL), this listener is plain"
+                    )
+                else:
+                    self._refuse(f"a frame of {size} bytes (socket.request.max.bytes is {largest})")
                 return end
             next_position = position + 4 + size
             if next_position > end or self._is_full():

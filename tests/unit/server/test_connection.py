@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
+import ssl
 import struct
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -137,6 +139,21 @@ def test_an_impossible_frame_size_closes_the_connection(broker: Broker, size: in
     with Client(broker) as client:
         client.send(struct.pack(">i", size))
         assert client.is_closed()
+
+
+@pytest.mark.usefixtures("still_serving")
+def test_a_client_that_speaks_tls_is_told_from_a_frame_that_is_too_large(
+    broker: Broker, caplog: pytest.LogCaptureFixture
+) -> None:
+    hello = ssl.MemoryBIO()
+    tls = ssl.create_default_context().wrap_bio(ssl.MemoryBIO(), hello, server_hostname="localhost")
+    with pytest.raises(ssl.SSLWantReadError):
+        tls.do_handshake()
+    with caplog.at_level(logging.INFO, "ottla.connection"), Client(broker) as client:
+        client.send(hello.read())
+        assert client.is_closed()
+    (line,) = [record.getMessage() for record in caplog.records if record.name == "ottla.connection"]
+    assert "the client speaks TLS" in line and "this listener is plain" in line
 
 
 @pytest.mark.usefixtures("still_serving")
