@@ -75,7 +75,9 @@ class Broker:
 
     @property
     def bootstrap(self) -> str:
-        """What a client takes as `bootstrap.servers`."""
+        """What a client takes as `bootstrap.servers`. Raises RuntimeError while the broker is not running."""
+        if self._node is None:
+            raise RuntimeError("the broker is not running, so it has no address: use it in a `with` block")
         return ",".join(f"{_bracketed(host)}:{port}" for host, port in self.addresses)
 
     @property

@@ -90,7 +90,7 @@ class TestBroker:
         self._faults: dict[int, ActiveFault] = {}
         self._names = itertools.count(1)
         self._clients: list[Any] = []
-        self.bootstrap = ""
+        self._bootstrap: str | None = None
 
     # --- start and stop ------------------------------------------------------------------
 
@@ -102,7 +102,7 @@ class TestBroker:
         for attempt in range(START_TRIES):
             answer = self._spawn()
             if "bootstrap" in answer:
-                self.bootstrap = answer["bootstrap"]
+                self._bootstrap = answer["bootstrap"]
                 self._port = int(self.bootstrap.rpartition(":")[2])
                 return
             self._end_process()
@@ -159,6 +159,13 @@ class TestBroker:
         self.close()
 
     # --- what a test asks ----------------------------------------------------------------
+
+    @property
+    def bootstrap(self) -> str:
+        """What a client takes as `bootstrap.servers`; it stays when the broker is stopped or killed."""
+        if self._bootstrap is None:
+            raise BrokerFailed("the broker was never started, so it has no address: use it in a `with` block")
+        return self._bootstrap
 
     @property
     def pid(self) -> int:

@@ -17,6 +17,7 @@ from ottla.config.settings import ConfigError
 from ottla.server.broker import StartupError
 from ottla.storage.lock import DirectoryInUse
 from ottla.storage.log_directory import LogDirectory
+from ottla.testing.broker import BrokerFailed, TestBroker
 
 
 def write(bootstrap: str, value: bytes) -> None:
@@ -48,6 +49,26 @@ def test_a_broker_runs_in_a_loop_of_the_caller(tmp_path: Path) -> None:
             assert await asyncio.to_thread(read_all, broker.bootstrap, 1) == [b"async"]
 
     asyncio.run(main())  # asyncio's own loop, not uvloop
+
+
+def test_a_broker_that_does_not_run_has_no_address() -> None:
+    broker = Broker()
+    with pytest.raises(RuntimeError, match="not running"):
+        _ = broker.bootstrap
+    with broker:
+        assert broker.bootstrap.startswith("127.0.0.1:")
+    with pytest.raises(RuntimeError, match="not running"):
+        _ = broker.bootstrap
+
+
+def test_a_broker_for_tests_keeps_its_address_once_it_has_one() -> None:
+    broker = TestBroker()
+    with pytest.raises(BrokerFailed, match="never started"):
+        _ = broker.bootstrap
+    with broker:
+        address = broker.bootstrap
+        broker.stop()
+        assert broker.bootstrap == address
 
 
 def test_without_a_directory_the_data_goes_with_the_broker() -> None:
