@@ -12,6 +12,8 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from ottla.core.plain_table import numeric_columns, plain_table
+
 
 def print_json(value: object) -> None:
     """The whole answer of a command as one JSON document."""
@@ -35,17 +37,11 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, emp
         if empty:
             print(empty, file=sys.stderr)
         return
-    numeric = [all(_is_number(row[i]) for row in texts) for i in range(len(columns))]
     if for_people():
-        _print_rich(columns, texts, numeric)
+        _print_rich(columns, texts, numeric_columns(columns, texts))
         return
-    widths = [max(len(heading), *(len(row[i]) for row in texts)) for i, heading in enumerate(columns)]
-    for row in [[heading.upper() for heading in columns], *texts]:
-        cells = (
-            cell.rjust(width) if right else cell.ljust(width)
-            for cell, width, right in zip(row, widths, numeric, strict=True)
-        )
-        print("  ".join(cells).rstrip())
+    for line in plain_table([heading.upper() for heading in columns], texts):
+        print(line)
 
 
 def print_facts(facts: Sequence[tuple[str, object]]) -> None:
@@ -70,10 +66,6 @@ def _print_rich(columns: Sequence[str], rows: list[list[str]], numeric: list[boo
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))
     Console().print(table)
-
-
-def _is_number(text: str) -> bool:
-    return text == "-" or text.lstrip("-").replace(".", "", 1).replace(",", "").isdecimal()
 
 
 def in_bytes(count: float) -> str:

@@ -94,11 +94,13 @@ def run(
     from ottla.cli.asking import confirm
     from ottla.cli.output import for_people
     from ottla.cli.running import INTERRUPTED
+    from ottla.pipelines.errors import require
     from ottla.pipelines.project import Kind
     from ottla.pipelines.running import held
 
     def command() -> None:
         project = _find(path, bootstrap=bootstrap, master=master)
+        require("pyspark", "spark")  # before topics are made for a run that cannot be
         with held(project):
             if project.kind is Kind.DECLARATIVE:
                 if full_refresh:

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from ottla.core.plain_table import plain_table
 from ottla.pipelines.failures import Failure
 from ottla.pipelines.progress import Batch, FlowProgress
 
@@ -101,16 +102,15 @@ class LineReport:
         return None
 
     def rows(self, flow: str, batch: int, columns: list[str], rows: Cells) -> None:
-        with self._lock:
-            _console().print(rows_table(flow, batch, columns, rows))
+        self.note("\n".join([f"{flow} batch {batch}", *plain_table(columns, _texts(rows))]))
 
     def failed(self, failure: Failure) -> None:
         return None
 
     def finished(self) -> None:
         if self._flows:
-            console = _console()
-            console.print(summary_table(self._flows, console.width))
+            left, right, rows = summary(self._flows)
+            self.note("\n".join(plain_table([heading.upper() for heading in left + right], rows)))
 
 
 class LiveReport(LineReport):
@@ -142,7 +142,9 @@ class LiveReport(LineReport):
 
     def finished(self) -> None:
         self._live.stop()
-        super().finished()
+        if self._flows:
+            console = self._live.console
+            console.print(summary_table(self._flows, console.width))
 
 
 def report_for(*, as_json: bool, on_terminal: bool) -> Report:
@@ -181,26 +183,36 @@ def live_table(flows: Iterable[FlowProgress], width: int = WIDE) -> Table:
 
 
 def summary_table(flows: Iterable[FlowProgress], width: int = WIDE) -> Table:
-    """What a run has done in all."""
-    is_wide = width >= WIDE
-    table = _table(
-        ["flow", *(["to"] if is_wide else []), "state"],
-        [*(["batches"] if is_wide else []), "rows in", "rows out", "rows/s", "lag"],
-    )
+    left, right, rows = summary(flows, is_wide=width >= WIDE)
+    table = _table(left, right)
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def summary(
+    flows: Iterable[FlowProgress], *, is_wide: bool = True
+) -> tuple[list[str], list[str], list[list[str]]]:
+    """What a run has done in all: headings of text, headings of numbers, and rows."""
+    left = ["flow", *(["to"] if is_wide else []), "state"]
+    right = [*(["batches"] if is_wide else []), "rows in", "rows out", "rows/s", "lag"]
+    rows = []
     for each in flows:
         lag = sum(each.last.lag.values()) if each.last and each.last.lag else None
         rate = each.rows_in * 1000 / each.duration_ms if each.duration_ms else None
-        table.add_row(
-            each.flow,
-            *([each.sink] if is_wide else []),
-            each.state,
-            *([str(each.batches)] if is_wide else []),
-            f"{each.rows_in:,}",
-            _number(each.rows_out),
-            _number(rate),
-            _number(lag),
+        rows.append(
+            [
+                each.flow,
+                *([each.sink] if is_wide else []),
+                each.state,
+                *([str(each.batches)] if is_wide else []),
+                f"{each.rows_in:,}",
+                _number(each.rows_out),
+                _number(rate),
+                _number(lag),
+            ]
         )
-    return table
+    return left, right, rows
 
 
 def rows_table(flow: str, batch: int, columns: list[str], rows: Cells) -> Table:
@@ -208,9 +220,13 @@ def rows_table(flow: str, batch: int, columns: list[str], rows: Cells) -> Table:
 
     table = _table(columns, [])
     table.title = f"{flow} batch {batch}"
-    for row in rows:
-        table.add_row(*(Text("null" if cell is None else str(cell)) for cell in row))
+    for row in _texts(rows):
+        table.add_row(*map(Text, row))
     return table
+
+
+def _texts(rows: Cells) -> list[list[str]]:
+    return [["null" if cell is None else str(cell) for cell in row] for row in rows]
 
 
 def _table(left: Sequence[str], right: Sequence[str]) -> Table:

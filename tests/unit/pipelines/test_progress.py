@@ -85,7 +85,12 @@ def test_lines_are_for_pipes_and_name_what_happened(capsys: pytest.CaptureFixtur
         in said
     )
     assert "batch 5" not in said
-    assert "null" in said
+    rows, summary = said.splitlines()[2:5], said.splitlines()[5:]
+    assert rows == ["orders batch 4", "a  b", "1  null"]
+    assert summary == [
+        "FLOW    TO         STATE     BATCHES  ROWS IN  ROWS OUT  ROWS/S  LAG",
+        "orders  topic out  starting        1    1,000       900   2,000  510",
+    ]
 
 
 def test_json_is_one_object_per_line(capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,7 +6,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from ottla import Broker
+from ottla.cli.main import app
+from ottla.client.blocking.cluster import BlockingCluster
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.project import Kind, find
 from ottla.pipelines.running import held, running
@@ -25,6 +29,21 @@ def test_a_new_project_is_one(tmp_path: Path, declarative: bool, kind: Kind) -> 
         assert "{name}" not in text
         if file.suffix == ".py":
             compile(text, str(file), "exec")
+
+
+@pytest.mark.parametrize("declarative", [False, True])
+def test_a_run_without_spark_makes_no_topic(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, declarative: bool
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+    with Broker() as broker:
+        write_project(tmp_path / "shop", declarative=declarative, bootstrap=broker.bootstrap)
+        result = CliRunner().invoke(app, ["pipeline", "run", str(tmp_path / "shop")])
+        with BlockingCluster(broker.bootstrap) as cluster:
+            assert cluster.topics() == {}
+    assert result.exit_code == 1
+    assert result.stderr == "ottla: pyspark is not installed; run: pip install 'ottla[spark]'\n"
+    assert result.stdout == ""
 
 
 def test_its_events_are_json_but_for_a_few(tmp_path: Path) -> None:
