@@ -83,6 +83,24 @@ def test_making_a_topic_twice(cli: Cli, unique: Names) -> None:
     assert cli.json("topic", "create", name, "--if-not-exists") == [{"topic": name, "created": False}]
 
 
+def test_topics_that_cannot_be_made_or_deleted_do_not_keep_the_others_from_it(
+    cli: Cli, unique: Names
+) -> None:
+    first, last, missing = unique("topic"), unique("topic"), unique("missing")
+
+    made = cli("topic", "create", first, "b!", last, "-p", "1", code=1)
+    assert [line.split(":")[0] for line in made.lines] == [f"created topic {first}", f"created topic {last}"]
+    assert made.err.startswith("ottla: topic b!: ") and made.err.count("\n") == 1
+    again = cli("topic", "create", first, "--json", code=1)
+    assert [(each["created"], "ALREADY_EXISTS" in each["error"]) for each in again.json()] == [(False, True)]
+
+    deleted = cli("topic", "delete", first, missing, last, code=1)
+    assert deleted.lines == [f"deleted topic {first}", f"deleted topic {last}"]
+    assert deleted.err.startswith(f"ottla: topic {missing}: ") and deleted.err.count("\n") == 1
+    again = cli("topic", "delete", missing, "--json", code=1)
+    assert [(each["topic"], each["deleted"]) for each in again.json()] == [(missing, False)]
+
+
 def test_a_dry_run_makes_nothing(cli: Cli, unique: Names) -> None:
     name = unique("topic")
 
@@ -297,6 +315,21 @@ def test_starting_points_of_consume(cli: Cli, bootstrap: str, topic: str) -> Non
     assert "no partition 3" in cli.fails("consume", topic, "-p", "3", code=2)
 
 
+def test_topics_are_chosen_by_a_pattern(cli: Cli, unique: Names) -> None:
+    stem, group = unique("shop"), unique("group")
+    for name, partitions in ((f"{stem}-a", 1), (f"{stem}-b", 2), (f"other-{stem}-c", 1)):
+        cli("topic", "create", name, "-p", str(partitions))
+        cli("produce", name, "-p", str(partitions - 1), given=f"of {name}\n")
+
+    of = {name: f"of {stem}-{name}" for name in "ab"}
+    assert sorted(cli("consume", "--include", f"{stem}-.*").lines) == [of["a"], of["b"]]
+    assert cli("consume", "--include", f"{stem}-.*", "-p", "1").lines == [of["b"]]
+    assert cli("consume", "--include", f"{stem}-(b|c)", "--group", group).lines == [of["b"]]
+    assert cli("consume", "--include", f"{stem}-.*", "--group", group).lines == [of["a"]]
+    assert f"no topic matches --include {stem};" in cli.fails("consume", "--include", stem)
+    assert "no topic matches" in cli.fails("consume", "--include", "__consumer_offsets")
+
+
 def test_a_topic_that_is_missing(cli: Cli, unique: Names) -> None:
     name = unique("missing")
 
@@ -322,6 +355,12 @@ def test_a_record_that_is_too_large(cli: Cli, new_topic: NewTopic) -> None:
     name = new_topic(max_message_bytes=1000)
 
     assert "(MESSAGE_TOO_LARGE); raise max.message.bytes" in cli.fails("produce", name, given="x" * 2000)
+
+
+def test_a_request_that_the_broker_does_not_read_is_told_with_the_limit() -> None:
+    with TestBroker({"socket.request.max.bytes": "100000"}) as broker:
+        told = Cli(broker.bootstrap).fails("produce", "large", given="x" * 200_000)
+        assert "above its socket.request.max.bytes of 100,000; raise that" in told
 
 
 # --- groups ------------------------------------------------------------------------------
@@ -421,6 +460,10 @@ def test_groups_are_deleted(cli: Cli, topic: str, unique: Names) -> None:
     assert cli("group", "delete", group).out == f"deleted group {group}\n"
     assert "(GROUP_ID_NOT_FOUND); `ottla group list`" in cli.fails("group", "describe", group)
     assert "GROUP_ID_NOT_FOUND" in cli.fails("group", "delete", group)
+    cli("consume", topic, "--group", group)
+    deleted = cli("group", "delete", "nobody", group, code=1)
+    assert deleted.out == f"deleted group {group}\n"
+    assert deleted.err.startswith("ottla: group nobody: ")
 
 
 def test_a_group_with_members_is_described_and_left_alone(
@@ -592,6 +635,23 @@ def test_following_goes_on_with_partitions_that_are_added(
         assert reader.stdout.readline() == "1 new\n"
         cli("produce", topic, "-p", "0", given="newer\n")
         assert reader.stdout.readline() == "0 newer\n"
+        reader.send_signal(signal.SIGINT)
+        assert reader.wait(30) == 130
+
+
+@pytest.mark.parametrize("group", [False, True], ids=["alone", "in a group"])
+def test_following_a_pattern_finds_topics_that_are_made_later(
+    bootstrap: str, cli: Cli, unique: Names, group: bool
+) -> None:
+    stem = unique("shop")
+    options = ["--follow", "-f", "%t %v\\n", *(["--group", unique("group")] if group else [])]
+    with start(bootstrap, "consume", "--include", f"{stem}-.*", *options) as reader:
+        assert reader.stdout
+        for name in (f"{stem}-one", f"{stem}-two"):
+            cli("produce", name, given="new\n")
+            assert reader.stdout.readline() == f"{name} new\n"
+        cli("produce", f"{stem}-one", given="newer\n")
+        assert reader.stdout.readline() == f"{stem}-one newer\n"
         reader.send_signal(signal.SIGINT)
         assert reader.wait(30) == 130
 

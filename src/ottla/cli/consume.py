@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
 from typing import Annotated
 
@@ -19,6 +20,7 @@ EPILOG = examples(
     "ottla consume orders --follow --from end",
     "ottla consume orders --time '2 hours ago' --json | jq .value",
     "ottla consume orders clicks --group readers --follow",
+    "ottla consume --include 'shop-.*' --follow -f '%t %v\\n'",
 )
 
 
@@ -30,7 +32,13 @@ class From(StrEnum):
 
 
 def consume(
-    topics: Annotated[list[str], typer.Argument(metavar="TOPIC", help="What to read.", show_default=False)],
+    topics: Annotated[
+        list[str] | None, typer.Argument(metavar="TOPIC", help="What to read.", show_default=False)
+    ] = None,
+    include: Annotated[
+        str | None,
+        typer.Option("--include", metavar="REGEX", help="Read all topics whose whole name matches."),
+    ] = None,
     output: Annotated[str, typer.Option("--format", "-f", metavar="FORMAT", help=FORMAT_HELP)] = "%v\\n",
     start: Annotated[
         From | None, typer.Option("--from", help="Start here. Groups start here if they never committed.")
@@ -67,13 +75,20 @@ def consume(
 ) -> None:
     """Print the records of topics.
 
-    From the beginning to the end, unless told otherwise.
+    From the beginning to the end, unless told otherwise. With --include and --follow, topics that are made
+    later are found too.
     """
     from ottla.cli.consuming import Reading, consume_group, consume_partitions
     from ottla.cli.formatting import json_line, parse_format
     from ottla.cli.running import Misused, guarded, run
 
     def check() -> Reading:
+        if bool(topics) == (include is not None):
+            raise Misused("say which topics: their names, or --include REGEX")
+        try:
+            pattern = None if include is None else re.compile(include)
+        except re.error as error:
+            raise Misused(f"--include {include}: {error}") from None
         if sum(given is not None for given in (start, offset, time)) > 1:
             raise Misused("--from, --offset and --time each say where to start; give one of them")
         if group is not None and (partitions or offset is not None or time is not None):
@@ -81,7 +96,8 @@ def consume(
                 "the group decides on partitions and offsets; `ottla group reset` moves it elsewhere"
             )
         return Reading(
-            topics=list(topics),
+            topics=list(topics or ()),
+            include=pattern,
             partitions=list(partitions or ()),
             output=json_line if as_json else parse_format(output),
             from_end=start is From.end,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import sys
 from collections.abc import Iterable
 from contextlib import suppress
@@ -11,6 +12,7 @@ from typing import Final
 
 from ottla.cli.formatting import Format
 from ottla.cli.given_values import partitions_of
+from ottla.cli.running import Refused
 from ottla.cli.times import local_now, parse_time
 from ottla.client import group_admin, offsets
 from ottla.client.cluster import Cluster
@@ -32,6 +34,7 @@ class Reading:
     """What to read, from where, how far, and how to print it."""
 
     topics: list[str]
+    include: re.Pattern[str] | None
     partitions: list[int]
     output: Format
     from_end: bool
@@ -48,6 +51,18 @@ class Reading:
     @property
     def is_enough(self) -> bool:
         return self.count is not None and self.count <= 0
+
+    async def find(self, cluster: Cluster) -> list[TopicPartition]:
+        """The partitions that are meant, as far as they exist now."""
+        if self.include is None:
+            return await partitions_of(cluster, self.topics, self.partitions)
+        names = [each.name for each in await cluster.all_topics() if not each.is_internal]
+        found = await partitions_of(cluster, filter(self.include.fullmatch, names))
+        if not found and not self.follow:
+            raise Refused(
+                f"no topic matches --include {self.include.pattern}; `ottla topic list` shows those there are"
+            )
+        return [each for each in found if not self.partitions or each.partition in self.partitions]
 
     def consumer(self, cluster: Cluster) -> Consumer:
         reset = Reset.LATEST if self.from_end else Reset.EARLIEST
@@ -71,10 +86,10 @@ class Reading:
 
 
 class Growth:
-    """Looks now and then whether topics have partitions that were not there before."""
+    """Looks now and then whether there are partitions to read that were not there before."""
 
-    def __init__(self, cluster: Cluster, topics: list[str], known: Iterable[TopicPartition]) -> None:
-        self._cluster, self._topics, self._known = cluster, topics, set(known)
+    def __init__(self, cluster: Cluster, reading: Reading, known: Iterable[TopicPartition]) -> None:
+        self._cluster, self._reading, self._known = cluster, reading, set(known)
         self._clock = asyncio.get_running_loop().time
         self._look_at = self._clock() + LOOK_AGAIN_SECONDS
 
@@ -82,8 +97,9 @@ class Growth:
         """Those that have come since; none while it is too early to look again."""
         if self._clock() < self._look_at:
             return []
-        await self._cluster.persist(lambda: self._cluster.refresh(self._topics))
-        found = [p for p in await partitions_of(self._cluster, self._topics) if p not in self._known]
+        if self._reading.include is None:  # which looks at all topics anyway
+            await self._cluster.persist(lambda: self._cluster.refresh(self._reading.topics))
+        found = [p for p in await self._reading.find(self._cluster) if p not in self._known]
         self._known.update(found)
         self._look_at = self._clock() + LOOK_AGAIN_SECONDS
         return found
@@ -91,13 +107,13 @@ class Growth:
 
 async def consume_partitions(cluster: Cluster, reading: Reading) -> None:
     """Read partitions from where it was said, to their ends as they are now or for ever."""
-    partitions = await partitions_of(cluster, reading.topics, reading.partitions)
-    growth = Growth(cluster, reading.topics, partitions)
+    partitions = await reading.find(cluster)
+    growth = Growth(cluster, reading, partitions)
     ends = await offsets.ends(cluster, partitions, isolation=reading.isolation)
     starts = await _starts(cluster, reading, ends)
     consumer = reading.consumer(cluster)
     consumer.assign(starts if reading.follow else {p: at for p, at in starts.items() if at < ends[p]})
-    while consumer.positions and not reading.is_enough:
+    while (consumer.positions or reading.follow) and not reading.is_enough:
         fetched = await consumer.poll()
         if not reading.follow:
             fetched = [_until(each, ends[each.partition]) for each in fetched]
@@ -106,7 +122,7 @@ async def consume_partitions(cluster: Cluster, reading: Reading) -> None:
             for partition, position in list(consumer.positions.items()):
                 if position >= ends[partition]:
                     consumer.drop(partition)
-        elif not reading.partitions and (new := await growth.new()):
+        elif new := await growth.new():
             # From their beginning, wherever we started with the others: all that they hold is news.
             consumer.assign(consumer.positions | await offsets.beginnings(cluster, new))
 
@@ -128,10 +144,10 @@ async def _starts(
 
 async def consume_group(cluster: Cluster, group_id: str, reading: Reading, commit: bool) -> None:
     """Read what the group gives us, from where it left off; what has been printed is committed."""
-    begun_with = await partitions_of(cluster, reading.topics)
-    growth = Growth(cluster, reading.topics, begun_with)
+    begun_with = await reading.find(cluster)
+    growth = Growth(cluster, reading, begun_with)
     consumer = reading.consumer(cluster)
-    async with GroupMember(cluster, group_id, reading.topics) as member:
+    async with GroupMember(cluster, group_id, [each.topic for each in begun_with]) as member:
         printed: dict[TopicPartition, int] = {}
         ends: dict[TopicPartition, int] = {}
         try:
@@ -148,7 +164,8 @@ async def consume_group(cluster: Cluster, group_id: str, reading: Reading, commi
                 if commit:
                     await _commit(member, printed)
                     printed = {}
-                if reading.follow and await growth.new():
+                if reading.follow and (new := await growth.new()):
+                    member.topics = sorted({*member.topics, *(each.topic for each in new)})
                     member.rebalancing.set()  # the group has to share them out
         finally:
             # An interrupt may come between printing and committing.

@@ -216,20 +216,32 @@ def delete(
     timeout: Timeout = DEFAULT_TIMEOUT,
     as_json: AsJson = False,
 ) -> None:
-    """Delete groups that have no members, with their offsets. Asks first on a terminal."""
+    """Delete groups that have no members, with their offsets. Asks first on a terminal.
+
+    One that cannot be deleted does not keep the others from it.
+    """
     from ottla.cli.asking import confirm
     from ottla.cli.output import print_json
-    from ottla.cli.running import run
+    from ottla.cli.running import FAILED, complain, run
     from ottla.client import group_admin
+    from ottla.protocol.errors import KafkaError
 
     async def command(cluster: Cluster) -> None:
         confirm(f"Delete {', '.join(groups)} with all offsets?", yes)
+        done: list[dict[str, Any]] = []
         for name in groups:
-            await group_admin.delete_group(cluster, name)
+            try:
+                await group_admin.delete_group(cluster, name)
+            except KafkaError as error:
+                done.append({"group": name, "deleted": False, "error": complain(error)})
+                continue
+            done.append({"group": name, "deleted": True})
             if not as_json:
                 print(f"deleted group {name}")
         if as_json:
-            print_json([{"group": name, "deleted": True} for name in groups])
+            print_json(done)
+        if not all(each["deleted"] for each in done):
+            raise typer.Exit(FAILED)
 
     run(bootstrap, command, timeout=timeout)
 

@@ -113,6 +113,18 @@ def explain(error: BaseException, bootstrap: str = "") -> str | None:
 
 
 def fail(line: str, code: int) -> NoReturn:
+    _complain(line)
+    raise typer.Exit(code)
+
+
+def complain(error: KafkaError) -> str:
+    """Tell that one of many things failed, so that the others can still be done; answers the line."""
+    line = explain(error)
+    assert line is not None, f"{error!r} is an answer of a broker"
+    _complain(line)
+    return line
+
+
+def _complain(line: str) -> None:
     sys.stdout.flush()
     print(f"ottla: {' '.join(line.split())}", file=sys.stderr, flush=True)
-    raise typer.Exit(code)

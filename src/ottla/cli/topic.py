@@ -54,16 +54,17 @@ def create(
     timeout: Timeout = DEFAULT_TIMEOUT,
     as_json: AsJson = False,
 ) -> None:
-    """Make topics."""
+    """Make topics. One that cannot be made does not keep the others from it."""
     from ottla.cli.given_values import assignments
     from ottla.cli.output import plural, print_json
-    from ottla.cli.running import run
+    from ottla.cli.running import FAILED, complain, run
     from ottla.client import admin
-    from ottla.protocol.errors import TopicAlreadyExists
+    from ottla.protocol.errors import KafkaError, TopicAlreadyExists
 
     async def command(cluster: Cluster) -> None:
         wanted = assignments(configs or (), "--config")
         done: list[dict[str, Any]] = []
+        failed = False
         for name in topics:
             try:
                 made = await admin.create_topic(
@@ -74,12 +75,14 @@ def create(
                     configs=wanted,
                     validate_only=dry_run,
                 )
-            except TopicAlreadyExists:
-                if not if_not_exists:
-                    raise
-                done.append({"topic": name, "created": False})
-                if not as_json:
-                    print(f"topic {name} exists already")
+            except KafkaError as error:
+                if if_not_exists and isinstance(error, TopicAlreadyExists):
+                    done.append({"topic": name, "created": False})
+                    if not as_json:
+                        print(f"topic {name} exists already")
+                else:
+                    failed = True
+                    done.append({"topic": name, "created": False, "error": complain(error)})
                 continue
             done.append(
                 {
@@ -96,6 +99,8 @@ def create(
                 print(f"{made_it} topic {name}: {size}, replication factor {made.replication_factor}")
         if as_json:
             print_json(done)
+        if failed:
+            raise typer.Exit(FAILED)
 
     run(bootstrap, command, timeout=timeout)
 
@@ -236,22 +241,45 @@ def delete(
     timeout: Timeout = DEFAULT_TIMEOUT,
     as_json: AsJson = False,
 ) -> None:
-    """Delete topics with all their records. Asks first on a terminal."""
+    """Delete topics with all their records. Asks first on a terminal.
+
+    One that cannot be deleted does not keep the others from it.
+    """
     from ottla.cli.asking import confirm
     from ottla.cli.output import print_json
-    from ottla.cli.running import run
+    from ottla.cli.running import FAILED, complain, run
     from ottla.client import admin
+    from ottla.protocol.errors import KafkaError
 
     async def command(cluster: Cluster) -> None:
+        failed: dict[str, str] = {}
         for name in topics:
-            await cluster.topic(name)  # before any is deleted, all of them have to exist
-        confirm(f"Delete {', '.join(topics)} with all records?", yes)
-        for name in topics:
-            await admin.delete_topic(cluster, name)
+            try:
+                await cluster.topic(name)
+            except KafkaError as error:
+                failed[name] = complain(error)
+        existing = [name for name in dict.fromkeys(topics) if name not in failed]
+        if existing:
+            confirm(f"Delete {', '.join(existing)} with all records?", yes)
+        for name in existing:
+            try:
+                await admin.delete_topic(cluster, name)
+            except KafkaError as error:
+                failed[name] = complain(error)
+                continue
             if not as_json:
                 print(f"deleted topic {name}")
         if as_json:
-            print_json([{"topic": name, "deleted": True} for name in topics])
+            print_json(
+                [
+                    {"topic": name, "deleted": False, "error": failed[name]}
+                    if name in failed
+                    else {"topic": name, "deleted": True}
+                    for name in dict.fromkeys(topics)
+                ]
+            )
+        if failed:
+            raise typer.Exit(FAILED)
 
     run(bootstrap, command, timeout=timeout)
 

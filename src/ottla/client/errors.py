@@ -36,6 +36,10 @@ class NoAnswer(ClientError):
     retriable = True
 
 
+class RequestTooLarge(ClientError):
+    """The broker hung up on a request that is longer than it reads."""
+
+
 class NotKafka(ClientError):
     """What listens there does not speak Kafka, or speaks it wrongly."""
 

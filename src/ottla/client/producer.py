@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Final, NamedTuple, Self
 
 from ottla.client.cluster import Cluster
-from ottla.client.errors import ClientError, check
+from ottla.client.errors import ClientError, Disconnected, RequestTooLarge, check
 from ottla.client.partitioner import RoundRobin, partition_of_key
 from ottla.core.types import TopicPartition
 from ottla.protocol.batch import Record, add_to_sequence, write_batch
@@ -35,6 +35,11 @@ accepts by default."""
 QUEUED_BATCHES: Final = 4
 """Closed batches that may wait for their turn on a partition, before `send` waits too."""
 _RECORD_OVERHEAD: Final = 24
+_REQUEST_OVERHEAD: Final = 512
+"""At most so much of a Produce request is not records: names of the topic and the client."""
+_REQUEST_LIMIT: Final = "socket.request.max.bytes"
+_LIMIT_SECONDS: Final = 5.0
+"""How long a broker that hung up is asked for its limit."""
 
 Headers = Sequence[tuple[str, bytes | None]]
 
@@ -285,8 +290,33 @@ class _Lane:
         if self.producer.acks == 0:
             await connection.tell(request, within=cluster.timeout)
             return -1
-        response = await connection.ask(request, ProduceResponse, within=cluster.timeout)
+        try:
+            response = await connection.ask(request, ProduceResponse, within=cluster.timeout)
+        except Disconnected:
+            await self._check_size(len(records))
+            raise
         ((answer,),) = [each.partition_responses for each in response.responses]
         if answer.error_code != DuplicateSequenceNumber.code:  # it is there, sent by an earlier attempt
             check(answer.error_code, f"partition {partition}", answer.error_message)
         return answer.base_offset
+
+    async def _check_size(self, size: int) -> None:
+        """Raise RequestTooLarge if that is why the leader hung up, which it does without a word. It would do
+        so again."""
+        from ottla.client import admin  # seldom needed, and it brings many messages along
+
+        cluster = self.producer.cluster
+        try:
+            async with asyncio.timeout(min(_LIMIT_SECONDS, cluster.timeout)):
+                leader = await cluster.leader(self.partition)
+                (found,) = await admin.describe_configs(
+                    cluster, admin.ResourceType.BROKER, str(leader), keys=[_REQUEST_LIMIT]
+                )
+            limit = int(found.value or "")
+        except (KafkaError, ClientError, TimeoutError, ValueError):
+            return  # it may not be asked, or is away, which explains as much
+        if size + _REQUEST_OVERHEAD > limit:
+            raise RequestTooLarge(
+                f"broker {leader} closed the connection: a request with {size:,} bytes of records is above "
+                f"its {_REQUEST_LIMIT} of {limit:,}; raise that, or send smaller records"
+            )

@@ -113,6 +113,9 @@ def test_without_a_broker_every_command_says_so_in_one_line(path: tuple[str, ...
     [
         (["consume", "t", "--from", "end", "--offset", "3"], "give one of them"),
         (["consume", "t", "--group", "g", "--offset", "3"], "the group decides"),
+        (["consume"], "say which topics"),
+        (["consume", "t", "--include", "t"], "say which topics"),
+        (["consume", "--include", "("], "--include (: missing )"),
         (["consume", "t", "-f", "%q"], "--format: there is no %q"),
         (["consume", "t", "-b", "host:x"], "should look like localhost:9092"),
         (["produce", "t", "-k", "a", "-K", ":"], "not both"),
