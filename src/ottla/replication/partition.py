@@ -163,9 +163,12 @@ class Partition:
         return appended
 
     def write(self) -> None:
-        """Hand pending batches to the kernel. `OSError` is the caller's: its directory has failed."""
-        self._dirty = False
+        """Hand pending batches to the kernel. `OSError` is the caller's: its directory has failed.
+
+        Unless it is not of the disk: then they are still pending, and the partition is still dirty.
+        """
         self.log.write()
+        self._dirty = False
 
     def committed(self, offset: int) -> asyncio.Future[None] | None:
         """A future that is done once `offset` is below the high watermark; None when it is already."""

@@ -8,6 +8,7 @@ from ottla.core.ids import Uuid
 from ottla.core.types import TopicPartition
 from ottla.protocol.errors import InconsistentTopicId, KafkaStorageError, UnknownTopicOrPartition
 from ottla.replication.partition import Partition
+from ottla.storage.files import is_of_the_disk
 from ottla.storage.log import Log
 from ottla.storage.log_directory import LogDirectory
 
@@ -68,6 +69,7 @@ class Replicas:
         """
         dirty = self.dirty
         failed = set()
+        again = []
         while dirty:
             partition = dirty.pop()
             try:
@@ -75,9 +77,12 @@ class Replicas:
             except OSError as error:
                 partition.directory.fail(error)
                 failed.add(partition)
+                if not is_of_the_disk(error):
+                    again.append(partition)
             except KafkaStorageError:
                 # It could not be written earlier in the turn, for a reader or a new segment, or is deleted.
                 failed.add(partition)
+        dirty.extend(again)
         return failed
 
     def write_now(self, partition: Partition) -> None:

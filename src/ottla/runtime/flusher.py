@@ -10,7 +10,8 @@ covers them all. Per log directory there is one round at a time:
 4. when all are done, start over with whoever came meanwhile.
 
 A sync that fails is never tried again: the kernel may have dropped the pages and would report success the
-second time. The directory goes offline, and everybody who waits is told.
+second time. The directory goes offline, and everybody who waits is told. One that could not even begin,
+because no more files can be opened, has not failed: it is late, and so are the answers that wait for it.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.protocol.errors import KafkaError, KafkaStorageError, UnknownTopicOrPartition
 from ottla.runtime.threads import to_the_end
+from ottla.storage.files import is_of_the_disk
 from ottla.storage.flush import Flush
 from ottla.storage.log import Log
 from ottla.storage.log_directory import LogDirectory
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
 
 # Enough for a few busy logs to share one journal commit of the file system. More threads sync no faster.
 SYNC_THREADS = 3
+# When to try again what needs more open files than there are.
+AGAIN_MS = 50
 
 Waiters = list[asyncio.Future[None]]
 
@@ -78,6 +82,9 @@ class Flusher:
         self._waiting: dict[Log, Waiters] = {}
         self._syncing: dict[Log, Syncing] = {}
         self._is_busy = False
+        # Whether the round under way is short of open files, and the syncs that were begun all the same.
+        self._is_short = False
+        self._put_off: deque[tuple[Log, Flush]] = deque()
         # Syncs that are done and were not taken note of yet, and whether the loop knows that there are any.
         self._done: deque[Synced] = deque()
         self._is_told = False
@@ -125,13 +132,19 @@ class Flusher:
     def _begin_round(self) -> None:
         loop = asyncio.get_running_loop()
         waiting, self._waiting = self._waiting, {}
+        self._is_short = False
         flushes: deque[tuple[Log, Flush]] = deque()
         for log, waiters in waiting.items():
             try:
                 self._directory.check_online()
                 flush = log.flush_begin()
             except OSError as error:
-                _tell(waiters, self._directory.fail(error))
+                told = self._directory.fail(error)
+                if is_of_the_disk(error):
+                    _tell(waiters, told)
+                else:
+                    self._is_short = True
+                    self._waiting[log] = waiters
                 continue
             except KafkaStorageError as error:
                 _tell(waiters, self._reason(log) or error)
@@ -156,7 +169,10 @@ class Flusher:
         if not alone:
             return
         if self._open_kernel is not None:
-            self._kernel, self._open_kernel = self._open_kernel(), None
+            try:
+                self._kernel, self._open_kernel = self._open_kernel(), None
+            except OSError:
+                return  # no more files can be opened; the next round asks again
             if self._kernel is not None:
                 loop.add_reader(self._kernel.eventfd, self._take_from_kernel)
         if self._kernel is None:
@@ -212,6 +228,9 @@ class Flusher:
         deleted = self._reason(log)
         if failure is not None and deleted is None:
             self._directory.fail(failure)
+            if not is_of_the_disk(failure):
+                self._put_off_sync(log, flush)
+                return
         syncing = self._syncing.pop(log, None)
         if syncing is None:  # the directory has failed, and its waiters know
             flush.release()
@@ -228,11 +247,37 @@ class Flusher:
         if not self._syncing:
             self._end_round()
 
+    def _put_off_sync(self, log: Log, flush: Flush) -> None:
+        """Give back the open files of a sync that needs one more than there are."""
+        flush.release()
+        self._put_off.append((log, flush))
+        if len(self._put_off) == 1:
+            asyncio.get_running_loop().call_later(AGAIN_MS / 1000, self._sync_one_put_off)
+
+    def _sync_one_put_off(self) -> None:
+        """One after the other: it may be that they have taken the files from each other."""
+        loop = asyncio.get_running_loop()
+        log, flush = self._put_off.popleft()
+        if self._put_off:
+            loop.call_later(AGAIN_MS / 1000, self._sync_one_put_off)
+        try:
+            flush.pin_again()
+        except OSError as error:
+            if is_of_the_disk(error):
+                flush.fail()
+            self._finished(log, flush, error)
+        else:
+            log.handles.make_room()
+            self._pool.submit(self._sync, deque([(log, flush)]), loop)
+
     def _reason(self, log: Log) -> KafkaError | None:
         """A log that was deleted under its waiters is no fault of the disk, whatever its sync ran into."""
         return UnknownTopicOrPartition() if self._directory.was_deleted(log) else None
 
     def _end_round(self) -> None:
+        if self._is_short and self._waiting:
+            asyncio.get_running_loop().call_later(AGAIN_MS / 1000, self._begin_round)
+            return
         if self._waiting:
             self._begin_round()
             return

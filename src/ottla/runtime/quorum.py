@@ -53,7 +53,7 @@ from ottla.runtime.metadata_log import (
 )
 from ottla.runtime.snapshotter import Snapshotter
 from ottla.runtime.threads import to_the_end
-from ottla.storage.files import write_atomically
+from ottla.storage.files import is_of_the_disk, write_atomically
 from ottla.storage.log import Origin
 from ottla.storage.log_directory import LogDirectory, new_uuid, open_log_directories
 
@@ -236,7 +236,9 @@ class Quorum:
             try:
                 wait_ms = self.step()
             except KafkaStorageError:
-                return  # the log has failed, and has said so
+                if self.failure is not None:
+                    return  # the log has failed, and has said so
+                wait_ms = TICK_MS
             except Exception as error:
                 logger.exception("the controller failed")
                 self._fail(error)
@@ -294,18 +296,32 @@ class Quorum:
         self._idle_since_ms = self._clock.monotonic_ms()
 
     def _write(self, batch: bytearray) -> int:
-        """Append a batch; answers its offset. A log that cannot be written to ends the quorum."""
+        """Append a batch; answers its offset. A log that cannot be written to ends the quorum.
+
+        Only if no more files can be opened it goes on: what could not be appended is just refused, and what
+        could is written with its sync.
+        """
         try:
             appended = self._log.append(batch, self._leader.epoch, self._clock.wall_ms(), origin=Origin.RAFT)
+        except OSError as error:
+            raise self._refused(error) from error
+        except KafkaStorageError as error:
+            raise self._fail(error) from error
+        try:
             self._log.write()
         except OSError as error:
-            raise self._fail(self._directory.fail(error)) from error
+            if is_of_the_disk(error):
+                raise self._refused(error) from error
         except KafkaStorageError as error:
             raise self._fail(error) from error
         self._snapshotter.count(len(batch))
         if self._committing is None or self._committing.done():
             self._committing = asyncio.get_running_loop().create_task(self._commit())
         return appended.base_offset
+
+    def _refused(self, error: OSError) -> Exception:
+        refused = self._directory.fail(error)
+        return self._fail(refused) if is_of_the_disk(error) else refused
 
     async def _committed(self) -> None:
         """Wait until everything that is in the log now is committed."""

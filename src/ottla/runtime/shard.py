@@ -163,7 +163,8 @@ class Shard(Generic[M]):
             self.machine = self._make()
             await replay(log, self.machine, self._turn)
         except OSError as error:
-            self.partition.directory.fail(error)  # which closes this shard
+            # Which closes this shard. If it is not of the disk, another one begins again.
+            self._break(self.partition.directory.fail(error))
             return
         except Exception:
             self.state = State.FAILED

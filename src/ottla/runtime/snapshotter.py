@@ -81,14 +81,14 @@ class Snapshotter:
             size = await asyncio.to_thread(write)
             store.snapshots.append(snapshot)
             await asyncio.to_thread(self._delete, self._superfluous(now_ms))
+            oldest = store.snapshots[0].end_offset
+            if oldest > store.log.start_offset:
+                store.log.delete_records(oldest)
+                store.log.enforce_retention(now_ms)
         except OSError as error:
             # The log still has everything; the next attempt comes with the next snapshot.
             logger.error("could not write a snapshot of the metadata error=%s", error)
             return
-        oldest = store.snapshots[0].end_offset
-        if oldest > store.log.start_offset:
-            store.log.delete_records(oldest)
-            store.log.enforce_retention(now_ms)
         logger.info("wrote a snapshot of the metadata offset=%d bytes=%d", snapshot.end_offset, size)
 
     async def close(self) -> None:

@@ -3,7 +3,8 @@
 It is begun on the loop, which decides what it covers, carried out in a thread or, if it is of one file only,
 by the kernel, and finished on the loop, which then knows that everything up to `end_offset` survives a power
 cut. An error while syncing is final: the kernel may have dropped the pages it could not write, so the same
-sync is never tried again.
+sync is never tried again. But a file that could not be opened, because the process has too many open, is no
+sync that failed, and then the flush may be tried again.
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 
 from ottla.core.files import Files
-from ottla.storage.files import OsFiles, write_atomically
+from ottla.storage.files import OsFiles, is_of_the_disk, write_atomically
 from ottla.storage.handles import Handle
 
 
@@ -37,6 +39,7 @@ class Flush:
         end_offset: int,
         truncations: int,
         handles: Sequence[Handle],
+        fds: Sequence[int] | None = None,
         paths: Sequence[str],
         directories: Sequence[str],
         replaced: Mapping[str, bytes],
@@ -47,7 +50,7 @@ class Flush:
         # How often the log had been truncated at the beginning; if it is again, `end_offset` means nothing.
         self.truncations = truncations
         self._handles = handles
-        self._fds = [handle.pin() for handle in handles]
+        self._fds = pin_all(handles) if fds is None else fds
         self._paths = paths
         self._directories = directories
         # Small files that get a new content, which is on the disk before it has the name.
@@ -62,11 +65,14 @@ class Flush:
         return self._fds[0] if len(self._fds) == 1 else None
 
     def fail(self) -> None:
-        """Take note that the kernel could not sync `only_file`."""
+        """Take note that it could not be synced, of which `sync` itself takes note."""
         self._failed()
 
     def sync(self) -> None:
-        """Sync everything. Runs in a thread; OSError means that the log directory has failed."""
+        """Sync everything. Runs in a thread; OSError means that the log directory has failed.
+
+        If it is not of the disk (`is_of_the_disk`), no sync has failed and it may be called again.
+        """
         try:
             for path, data in self._replaced.items():
                 with suppress(FileNotFoundError):  # the partition has been deleted
@@ -78,8 +84,9 @@ class Flush:
             # Names last: a name that survives then stands for content that does.
             for directory in self._directories:
                 self._files.sync_directory(directory)
-        except OSError:
-            self._failed()
+        except OSError as error:
+            if is_of_the_disk(error):
+                self._failed()
             raise
 
     def _sync_file(self, path: str) -> None:
@@ -94,7 +101,29 @@ class Flush:
             self._files.close(fd)
 
     def release(self) -> None:
-        """Give the files back."""
-        for handle in self._handles:
-            handle.unpin()
-        self._handles = ()
+        """Give the files back. They may be closed then, without which others might not be opened."""
+        if self._fds:
+            unpin_all(self._handles)
+        self._fds = ()
+
+    def pin_again(self) -> None:
+        """Take the files that were given back, for a sync after all. OSError and it has none."""
+        # Retention may have been faster.
+        self._handles = [each for each in self._handles if each.fd >= 0 or Path(each.path).exists()]
+        self._fds = pin_all(self._handles)
+
+
+def pin_all(handles: Sequence[Handle]) -> list[int]:
+    """The open files of handles; all of them, or OSError and none is pinned."""
+    fds: list[int] = []
+    try:
+        fds.extend(handle.pin() for handle in handles)
+    except OSError:
+        unpin_all(handles[: len(fds)])
+        raise
+    return fds
+
+
+def unpin_all(handles: Sequence[Handle]) -> None:
+    for handle in handles:
+        handle.unpin()
