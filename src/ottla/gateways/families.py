@@ -125,6 +125,16 @@ FAMILIES: Final = (
     ),
     Family(
         Kind.GAUGE,
+        "kafka_log_logcleanermanager_max_dirty_percent",
+        "How much of the dirtiest log there is to compact, when compaction last looked",
+    ),
+    Family(
+        Kind.GAUGE,
+        "kafka_log_logcleanermanager_uncleanable_partitions_count",
+        "Logs that could not be compacted and are left alone until the next start",
+    ),
+    Family(
+        Kind.GAUGE,
         "kafka_controller_kafkacontroller_activecontrollercount",
         "1 on the broker whose controller is active",
     ),

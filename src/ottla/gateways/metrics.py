@@ -155,6 +155,9 @@ class Metrics:
         figures.add("kafka_server_replicamanager_underreplicatedpartitions", (), under_replicated)
         figures.add("kafka_server_replicamanager_underminisrpartitioncount", (), under_min_isr)
         figures.add("kafka_server_replicamanager_offlinereplicacount", (), offline)
+        cleaner = node.log_cleaner
+        figures.add("kafka_log_logcleanermanager_max_dirty_percent", (), round(cleaner.max_dirty_ratio * 100))
+        figures.add("kafka_log_logcleanermanager_uncleanable_partitions_count", (), len(cleaner.uncleanable))
 
     async def _groups(self, figures: Figures, local: Local) -> None:
         """Where each group is, and how far behind. Groups of a coordinator that is loading come later."""

@@ -17,8 +17,10 @@ from ottla.config.broker import BrokerSettings
 from ottla.core.clock import Clock
 from ottla.runtime.flusher import Flusher
 from ottla.storage.checkpoints import HIGH_WATERMARKS, RECOVERY_POINTS, START_OFFSETS
+from ottla.storage.files import is_of_the_disk
+from ottla.storage.handles import shared_handles
 from ottla.storage.log import Log
-from ottla.storage.log_directory import LogDirectory, is_of_the_disk, remove_directory
+from ottla.storage.log_directory import LogDirectory, remove_directory
 
 # Logs looked at before other work of the loop gets its turn.
 SLICE: Final = 50
@@ -126,10 +128,9 @@ class Housekeeping:
         try:
             await chore.run(directory)
         except OSError as error:
-            if is_of_the_disk(error):
-                directory.fail(error)
-            else:
-                logger.warning("housekeeping is put off directory=%s error=%s", directory.path, error)
+            directory.fail(error)
+            if not is_of_the_disk(error):
+                shared_handles(directory.files).make_room()  # for the next time that it is due
         except Exception:
             logger.exception("housekeeping failed directory=%s", directory.path)
 
@@ -163,8 +164,13 @@ class Housekeeping:
         """Files of deleted segments and directories of deleted partitions, once their delay is over."""
         now_ms = self._node.clock.wall_ms()
         await self._for_each_log(directory, lambda log: log.doomed and log.reap(now_ms))
-        for path in directory.take_doomed():
-            await asyncio.to_thread(remove_directory, directory.files, path)
+        doomed = directory.take_doomed()
+        try:
+            while doomed:
+                await asyncio.to_thread(remove_directory, directory.files, doomed[-1])
+                doomed.pop()
+        finally:
+            directory.give_back_doomed(doomed)
 
     async def _checkpoint_high_watermarks(self, directory: LogDirectory) -> None:
         await asyncio.to_thread(directory.collect_checkpoint(HIGH_WATERMARKS).write)

@@ -37,10 +37,11 @@ from ottla.runtime.coordinators import Coordinators
 from ottla.runtime.flusher import Flusher
 from ottla.runtime.housekeeping import Housekeeping
 from ottla.runtime.lifecycle import Lifecycle
+from ottla.runtime.log_cleaner import LogCleaner
 from ottla.runtime.producer_ids import ProducerIds
 from ottla.runtime.quorum import Quorum
 from ottla.runtime.threads import to_the_end
-from ottla.storage.files import OsFiles
+from ottla.storage.files import OsFiles, is_of_the_disk
 from ottla.storage.log_directory import LogDirectory, open_log_directories
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ logger = logging.getLogger("ottla.node")
 
 # Partitions made or changed before other work of the loop gets its turn.
 SLICE: Final = 20
+MAKE_AGAIN_MS: Final = 1000
 DURABLE: Final = "durable"
 
 
@@ -95,6 +97,7 @@ class Node:
         self.groups = self.coordinators.groups
         self.transactions = self.coordinators.transactions
         self.share_state = self.coordinators.share_state
+        self.log_cleaner = LogCleaner(self)
         self._lifecycle: Lifecycle | None = None
         self._parts = AsyncExitStack()  # what is running, to be stopped in the opposite order
         self._topic_settings: dict[str, TopicSettings] = {}
@@ -102,6 +105,9 @@ class Node:
         self._fatal: str | None = None
         self._died = asyncio.Event()
         self._applying: asyncio.Task[None] | None = None
+        # Partitions whose log could not be made for want of open files, and what tries it again.
+        self._unmade: set[TopicPartition] = set()
+        self._making_again: asyncio.TimerHandle | None = None
 
     @property
     def broker_epoch(self) -> int:
@@ -186,12 +192,15 @@ class Node:
             await self._apply_topic(topic, topic.partitions)
         self.quorum.subscribe(self._changed)
         self._parts.push_async_callback(self.caught_up)
+        self._parts.callback(self._give_up_making)
         self._parts.push_async_callback(lifecycle.leave)
         await lifecycle.become_active()
         await self.caught_up()
         housekeeping = Housekeeping(self)
         housekeeping.start()
         self._parts.push_async_callback(housekeeping.stop)
+        self.log_cleaner.start()
+        self._parts.push_async_callback(self.log_cleaner.stop)
 
     def _registered_listeners(self, addresses: Sequence[tuple[str, int]]) -> list[RegisteredListener]:
         registered = []
@@ -331,8 +340,28 @@ class Node:
             log = directory.create_log(name, topic.id, self.topic_settings(topic.name))
         except (OSError, KafkaStorageError) as error:
             logger.error("cannot make a log partition=%s error=%s", name, error)
+            if error.__cause__ is not None and not is_of_the_disk(error.__cause__):
+                self._make_later(name)
             return None
         return self.replicas.add(name, topic.id, log, directory)
+
+    def _make_later(self, name: TopicPartition) -> None:
+        self._unmade.add(name)
+        if self._making_again is None:
+            loop = asyncio.get_running_loop()
+            self._making_again = loop.call_later(MAKE_AGAIN_MS / 1000, self._make_again)
+
+    def _make_again(self) -> None:
+        unmade, self._unmade, self._making_again = self._unmade, set(), None
+        for name in unmade:
+            topic = self.image.topics.get(name.topic)
+            state = None if topic is None else topic.partitions.get(name.partition)
+            if topic is not None and state is not None:
+                self._apply_partition(topic, name.partition, state)
+
+    def _give_up_making(self) -> None:
+        if self._making_again is not None:
+            self._making_again.cancel()
 
     def _remove_topic(self, name: str, topic_id: Uuid) -> None:
         for partition in self.replicas.of_topic(name, topic_id):

@@ -5,8 +5,9 @@
     orders 0 4711       topic, partition, offset
     orders 1 4688
 
-A log directory has one for recovery points, one for high watermarks and one for log start offsets. Each is
-replaced as a whole, so a reader sees the old file or the new one and never a mixture.
+A log directory has one for recovery points, one for high watermarks, one for log start offsets and one for
+where compaction has come to. Each is replaced as a whole, so a reader sees the old file or the new one and
+never a mixture.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from ottla.storage.files import write_atomically
 RECOVERY_POINTS = "recovery-point-offset-checkpoint"
 HIGH_WATERMARKS = "replication-offset-checkpoint"
 START_OFFSETS = "log-start-offset-checkpoint"
+CLEANER_OFFSETS = "cleaner-offset-checkpoint"
 
 VERSION = 0
 ENTRY = re.compile(r"(\S+)\s+(\d{1,10})\s+(-?\d{1,19})", re.ASCII)
@@ -76,8 +78,9 @@ def read_offsets_or_none(path: str) -> Offsets | None:
     """As `read_offsets`, but a file that is damaged, or not there, does not matter.
 
     That costs time and never data: without recovery points every log is scanned from its start, without
-    high watermarks they grow again from the log start, and without start offsets the first segment gives it.
-    Kafka falls back the same way for recovery points and start offsets.
+    high watermarks they grow again from the log start, without start offsets the first segment gives it, and
+    without cleaner offsets a log is compacted from its start. Kafka falls back the same way for all but high
+    watermarks.
     """
     try:
         return read_offsets(path)
@@ -105,7 +108,7 @@ class Checkpoints:
         # What a start after a crash would read; None where there is no file, or a damaged one.
         self._on_disk: dict[str, Offsets | None] = {
             name: read_offsets_or_none(str(Path(directory, name)))
-            for name in (RECOVERY_POINTS, HIGH_WATERMARKS, START_OFFSETS)
+            for name in (RECOVERY_POINTS, HIGH_WATERMARKS, START_OFFSETS, CLEANER_OFFSETS)
         }
 
     @property
@@ -123,6 +126,10 @@ class Checkpoints:
     @property
     def start_offsets(self) -> Mapping[TopicPartition, int]:
         return self._on_disk[START_OFFSETS] or {}
+
+    @property
+    def cleaner_offsets(self) -> Mapping[TopicPartition, int]:
+        return self._on_disk[CLEANER_OFFSETS] or {}
 
     def mention(self, partition: TopicPartition) -> bool:
         return any(partition in offsets for offsets in self._on_disk.values() if offsets)

@@ -63,3 +63,104 @@ def plan_retention(
     if retention.max_age_ms >= 0:
         count = count_while(count, lambda segment: now_ms - segment.largest_timestamp > retention.max_age_ms)
     return count
+
+
+class Lags(NamedTuple):
+    """Until when a record is not compacted, and when it has to be. Milliseconds."""
+
+    least_ms: int
+    most_ms: int
+
+
+class Cleanable(NamedTuple):
+    """What compaction would find in a log: a clean part, then a dirty one from `first_dirty` on.
+
+    The dirty part ends at `end`, the beginning of a segment. `overdue`: a record in it is older than
+    `max.compaction.lag.ms` allows.
+    """
+
+    first_dirty: int
+    end: int
+    clean_bytes: int
+    dirty_bytes: int
+    overdue: bool
+
+    @property
+    def dirty_ratio(self) -> float:
+        return self.dirty_bytes / max(1, self.clean_bytes + self.dirty_bytes)
+
+    def is_due(self, min_dirty_ratio: float) -> bool:
+        return self.dirty_bytes > 0 and (self.overdue or self.dirty_ratio > min_dirty_ratio)
+
+
+def plan_compaction(
+    segments: Sequence[SegmentSummary],
+    lags: Lags,
+    *,
+    clean_up_to: int | None,
+    start_offset: int,
+    end_offset: int,
+    first_timestamp: Callable[[int], int],
+    now_ms: int,
+) -> Cleanable:
+    """Which part of a log is dirty and may be compacted.
+
+    `clean_up_to` is where the last compaction ended. The last segment is never compacted, nor what is not
+    wholly before `end_offset`, where records are stable and synced, nor a segment with a record that is
+    younger than the lag. `first_timestamp` tells that of a segment, by its number.
+    """
+    *complete, active = segments
+    first_dirty = start_offset
+    if clean_up_to is not None and start_offset <= clean_up_to <= active.end_offset:
+        first_dirty = clean_up_to
+    end = min(end_offset, active.base_offset)
+    dirty = [number for number, segment in enumerate(complete) if segment.end_offset > first_dirty]
+    if lags.least_ms > 0:
+        young = (
+            complete[number].base_offset
+            for number in dirty
+            if complete[number].largest_timestamp > now_ms - lags.least_ms
+        )
+        end = min(end, next(young, end))
+    # Whole segments: one that reaches past the end is left for the next time.
+    dirty = [number for number in dirty if complete[number].end_offset <= end]
+    end = complete[dirty[-1]].end_offset if dirty else first_dirty
+    times = [time for number in dirty if (time := first_timestamp(number)) > 0]
+    return Cleanable(
+        first_dirty,
+        end,
+        clean_bytes=sum(segment.size for segment in complete if segment.base_offset < first_dirty),
+        dirty_bytes=sum(complete[number].size for number in dirty),
+        overdue=min(times, default=now_ms) < now_ms - lags.most_ms,
+    )
+
+
+class SourceSegment(NamedTuple):
+    """A segment that is to be compacted. `end_offset` is where the next one begins."""
+
+    base_offset: int
+    end_offset: int
+    size: int
+    index_bytes: int
+    time_index_bytes: int
+
+
+def group_segments(
+    segments: Sequence[SourceSegment], max_bytes: int, max_index_bytes: int, max_offsets: int
+) -> list[list[SourceSegment]]:
+    """Neighbours that fit into one segment together, so that compaction does not leave ever smaller ones."""
+    groups: list[list[SourceSegment]] = []
+    for segment in segments:
+        group = groups[-1] if groups else []
+        together = [*group, segment]
+        if (
+            group
+            and sum(each.size for each in together) <= max_bytes
+            and sum(each.index_bytes for each in together) <= max_index_bytes
+            and sum(each.time_index_bytes for each in together) <= max_index_bytes
+            and (not segment.size or segment.end_offset - 1 - group[0].base_offset <= max_offsets)
+        ):
+            group.append(segment)
+        else:
+            groups.append([segment])
+    return groups

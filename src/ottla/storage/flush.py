@@ -39,7 +39,7 @@ class Flush:
         end_offset: int,
         truncations: int,
         handles: Sequence[Handle],
-        fds: Sequence[int] | None = None,
+        fds: Sequence[int],
         paths: Sequence[str],
         directories: Sequence[str],
         replaced: Mapping[str, bytes],
@@ -50,7 +50,7 @@ class Flush:
         # How often the log had been truncated at the beginning; if it is again, `end_offset` means nothing.
         self.truncations = truncations
         self._handles = handles
-        self._fds = pin_all(handles) if fds is None else fds
+        self._fds = fds
         self._paths = paths
         self._directories = directories
         # Small files that get a new content, which is on the disk before it has the name.

@@ -5,17 +5,19 @@ in one call, a flush makes it durable. Nothing here waits and nothing is locked:
 and only `Flush.sync` runs in another.
 
 An OSError from any write ends the life of the log: it is passed on to the caller, who takes the log
-directory offline, and every later call answers KafkaStorageError.
+directory offline, and every later call answers KafkaStorageError. Only if no more files can be opened, which
+is found out before anything is changed, the log is as good as before, and the same call may be made again.
 """
 
 from __future__ import annotations
 
+import errno
 import random
 from collections.abc import Callable, Sequence
 from enum import Enum
 from pathlib import Path
 from struct import Struct
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from ottla.core.files import Buffer, Files
 from ottla.core.ids import Uuid
@@ -32,8 +34,17 @@ from ottla.protocol.errors import (
     RecordListTooLarge,
 )
 from ottla.storage.batch_file import FileBatch
-from ottla.storage.cleaning import Retention, plan_retention
-from ottla.storage.flush import Flush
+from ottla.storage.cleaner import Job, LastRecord
+from ottla.storage.cleaning import (
+    Cleanable,
+    Lags,
+    Retention,
+    SourceSegment,
+    plan_compaction,
+    plan_retention,
+)
+from ottla.storage.files import is_of_the_disk
+from ottla.storage.flush import Flush, pin_all, unpin_all
 from ottla.storage.handles import Handles, shared_handles
 from ottla.storage.producer_state import LAST_SEQUENCE, Producers
 from ottla.storage.recovery import Loaded, Loader
@@ -46,6 +57,8 @@ from ottla.storage.validation import Rules, check_client_batch
 
 if TYPE_CHECKING:
     from ottla.config.topic import TopicSettings
+
+T = TypeVar("T")
 
 DAY_MS: Final = 24 * 60 * 60 * 1000
 _ASSIGN: Final = Struct(">qii").pack_into
@@ -115,6 +128,8 @@ class Log:
         self.high_watermark = loaded.start_offset
         self.recovery_point = loaded.recovery_point
         self.producer_id_expiration_ms = producer_id_expiration_ms
+        # Where the last compaction ended; None if there was none.
+        self.clean_up_to: int | None = None
         # Whether a write or a sync has failed; there is no way back.
         self.failed = False
         self._snapshot_offset = loaded.snapshot_offset
@@ -277,6 +292,8 @@ class Log:
             or last_offset - active.base_offset > GREATEST_RELATIVE_OFFSET
         ) and segments.is_roll_due(size, last_offset, max_timestamp, now_ms):
             active = self._roll(base_offset, now_ms)
+        if active.log.handle.fd < 0:
+            active.log.handle.get()  # what cannot be written is not taken
         if leader_epoch > self.epochs.latest:
             self._assign_epoch(leader_epoch, base_offset)
         _ASSIGN(batch, 0, base_offset, size - LOG_OVERHEAD, leader_epoch)
@@ -383,6 +400,8 @@ class Log:
         active = self.segments.active
         if self.segments.is_roll_due(place.size, place.last_offset, place.max_timestamp, now_ms):
             active = self._roll(place.base_offset, now_ms)
+        if active.log.handle.fd < 0:
+            active.log.handle.get()  # what cannot be written is not taken
         if place.leader_epoch > self.epochs.latest:
             self._assign_epoch(place.leader_epoch, place.base_offset)
         try:
@@ -412,12 +431,27 @@ class Log:
         self._guarded(lambda: self.epochs.assign(epoch, start_offset))
 
     def _guarded(self, act: Callable[[], None]) -> None:
-        """Do something with files; if that fails, so has the log."""
+        """Do something with files; if that fails, so has the log: it is between two states."""
         try:
             act()
-        except OSError:
+        except OSError as error:
             self.failed = True
+            if not is_of_the_disk(error):
+                raise OSError(errno.EIO, f"half-way, {error.strerror}", error.filename) from error
             raise
+
+    def _with_room(self, act: Callable[[], T]) -> T:
+        """Do what may be done again if it runs out of open files; by any other error the log has failed."""
+        try:
+            return self.handles.with_room(act)
+        except OSError as error:
+            self._note(error)
+            raise
+
+    def _note(self, error: OSError) -> None:
+        """The log has failed, unless no more files could be opened, which has changed nothing."""
+        if is_of_the_disk(error):
+            self.failed = True
 
     def write(self) -> None:
         """Hand every pending batch to the kernel."""
@@ -427,8 +461,12 @@ class Log:
                 raise KafkaStorageError
             try:
                 log.write()
-            except OSError:
-                self.failed = True
+            except OSError as error:
+                self._note(error)
+                if not self.failed:
+                    # Rare, since there was a file when they were appended. They wait for the next attempt,
+                    # and not in a buffer that others use again.
+                    log.pending = [bytes(batch) for batch in log.pending]
                 raise
 
     # Roll
@@ -443,12 +481,8 @@ class Log:
         if active.size == 0 and active.base_offset == base_offset:
             return active
         self.write()
-        try:
-            self._take_snapshot(base_offset)
-            segment = self.segments.roll(base_offset, now_ms)
-        except OSError:
-            self.failed = True
-            raise
+        self._with_room(lambda: self._take_snapshot(base_offset))
+        segment = self._with_room(lambda: self.segments.roll(base_offset, now_ms))
         self._unsynced_directories.add(self.directory)
         return segment
 
@@ -509,27 +543,34 @@ class Log:
         self.write()
         if self.failed:
             raise KafkaStorageError
+        if self.epochs.stale and not self.epochs.durable:
+            self._with_room(self.epochs.save)
+        unsynced = self.segments.unsynced
+        # The indexes of the active segment are not synced: a recovery would rebuild them anyway.
+        handles = [*self.segments.take_unsynced(), self.segments.active.log.handle]
+        try:
+            fds = pin_all(handles)
+        except OSError:
+            self.segments.unsynced = unsynced  # for another flush
+            raise
         epochs = None
         if self.epochs.stale and self.epochs.durable:
             epochs = self.epochs.take_unsaved(self.end_offset)
-        elif self.epochs.stale:
-            self._guarded(self.epochs.save)
         paths, self._unsynced_paths = self._unsynced_paths, []
         if self.epochs.unsynced:
             paths.append(self.epochs.path)
             self._unsynced_directories.add(self.directory)
             self.epochs.unsynced = False
-        handles = self.segments.take_unsynced()
         directories, self._unsynced_directories = self._unsynced_directories, set()
-        if self.recovery_point == self.end_offset and not (handles or paths or directories or epochs):
+        if self.recovery_point == self.end_offset and not (handles[1:] or paths or directories or epochs):
+            unpin_all(handles)
             return None
-        # The indexes of the active segment are not synced: a recovery would rebuild them anyway.
-        handles.append(self.segments.active.log.handle)
         return Flush(
             self.files,
             end_offset=self.end_offset,
             truncations=self._truncations,
             handles=handles,
+            fds=fds,
             paths=paths,
             directories=sorted(directories),
             replaced={} if epochs is None else {self.epochs.path: epochs},
@@ -552,18 +593,18 @@ class Log:
         if flush.truncations == self._truncations:
             self.recovery_point = max(self.recovery_point, flush.end_offset)
             if self.recovery_point > 0 and not self.epochs.durable:
+                # What was assigned while the flush was under way is after its end, and is the next one's.
                 self.epochs.durable = True
-                if self.epochs.unsynced:
-                    # Assigned while the flush was under way.
-                    self._guarded(self.epochs.save)
-                    self.epochs.unsynced = False
 
     def flush(self) -> None:
         """Make everything durable, in this thread."""
         flush = self.flush_begin()
         if flush is not None:
             try:
-                flush.sync()
+                self.handles.with_room(flush.sync)
+            except OSError:
+                self.failed = True  # even for want of files: what was to be synced is not known any more
+                raise
             finally:
                 self.flush_done(flush)
 
@@ -595,6 +636,8 @@ class Log:
         self.high_watermark = min(self.high_watermark, self.end_offset)
         self.producers.replicated(self.high_watermark)
         self.recovery_point = min(self.recovery_point, self.end_offset)
+        if self.clean_up_to is not None:
+            self.clean_up_to = min(self.clean_up_to, self.end_offset)
 
     def _truncate_segments(self, offset: int) -> None:
         self.end_offset = self.segments.truncate_to(offset)
@@ -623,6 +666,7 @@ class Log:
         self.producers = Producers(end_offset=start_offset)
         self.start_offset = self.end_offset = self.high_watermark = start_offset
         self.recovery_point = min(self.recovery_point, start_offset)
+        self.clean_up_to = None
 
     def _replace_segments(self, start_offset: int) -> None:
         delete_snapshots(self.files, self.directory, after=-1)
@@ -675,6 +719,62 @@ class Log:
         """Forget producers that were silent for too long; how many."""
         return self.producers.expire(now_ms, self.producer_id_expiration_ms)
 
+    # Compact
+
+    def cleanable(self, now_ms: int) -> Cleanable | None:
+        """What compaction would find; None if there is nothing for it here."""
+        settings = self._settings
+        if self.failed or len(self.segments) == 1 or "compact" not in settings.cleanup_policy:
+            return None
+        return plan_compaction(
+            self.segments.summaries(self.end_offset),
+            Lags(settings.min_compaction_lag_ms, settings.max_compaction_lag_ms),
+            clean_up_to=self.clean_up_to,
+            start_offset=self.start_offset,
+            # A record must not make an older one go and then be taken by a power loss itself.
+            end_offset=min(self.last_stable_offset, self.recovery_point),
+            first_timestamp=lambda number: self.segments[number].first_timestamp(),
+            now_ms=now_ms,
+        )
+
+    def cleaning_job(self, cleanable: Cleanable, now_ms: int) -> Job:
+        """What a `Cleaner` has to know to compact that part of the log."""
+        settings = self._settings
+        segments = self.segments.sources(cleanable.end)
+        return Job(
+            self.directory,
+            segments,
+            cleanable.first_dirty,
+            cleanable.end,
+            aborted=list(self.segments.aborted(segments[0].base_offset, cleanable.end)),
+            last_records={
+                producer.id: LastRecord(producer.last_offset if producer.batches else None, producer.epoch)
+                for producer in self.producers
+            },
+            now_ms=now_ms,
+            delete_retention_ms=settings.delete_retention_ms,
+            max_segment_bytes=settings.segment_bytes,
+            max_index_bytes=settings.segment_index_bytes,
+            index_interval_bytes=settings.index_interval_bytes,
+            truncations=self._truncations,
+        )
+
+    def take_cleaned(self, job: Job, group: Sequence[SourceSegment], now_ms: int) -> bool:
+        """Put what a `Cleaner` made of some segments in their place; False if they are no longer there."""
+        if self.failed or self._truncations != job.truncations:
+            return False
+        bases = [segment.base_offset for segment in group]
+        taken = False
+
+        def swap() -> None:
+            nonlocal taken
+            taken = self.segments.swap(bases, now_ms + self._settings.file_delete_delay_ms)
+
+        self._guarded(swap)
+        if taken:
+            self._unsynced_directories.add(self.directory)
+        return taken
+
     # End
 
     def moved(self, directory: str) -> None:
@@ -698,7 +798,7 @@ class Log:
         """The part of `close` that does not wait for the disk; a flush and `close_files` are the rest."""
         self.write()
         self.expire_producers(now_ms)
-        self._guarded(self._finish)
+        self._with_room(self._finish)
 
     def _finish(self) -> None:
         self.segments.finish()

@@ -3,14 +3,14 @@
 Everything that concerns a directory as a whole is here: whether its last use ended cleanly, which logs it
 holds, the checkpoint files, deleted logs that wait for their files to go, and being offline. A directory goes
 offline at its first failed write or sync and stays so until a restart: nothing is retried, every call
-answers `KafkaStorageError`, and other directories go on.
+answers `KafkaStorageError`, and other directories go on. A process that has too many files open gets the same
+answer, but from that one call only: nothing was changed, and the disk is as good as before.
 
 Used on the loop's thread, except where a method says that it belongs in a worker thread.
 """
 
 from __future__ import annotations
 
-import errno
 import logging
 import os
 import shutil
@@ -28,6 +28,7 @@ from ottla.core.ids import Uuid
 from ottla.core.types import CLUSTER_METADATA, TopicPartition
 from ottla.protocol.errors import InconsistentTopicId, KafkaStorageError
 from ottla.storage.checkpoints import (
+    CLEANER_OFFSETS,
     HIGH_WATERMARKS,
     RECOVERY_POINTS,
     START_OFFSETS,
@@ -37,7 +38,7 @@ from ottla.storage.checkpoints import (
 )
 from ottla.storage.clean_shutdown import UNKNOWN_EPOCH, take_clean_shutdown, write_clean_shutdown
 from ottla.storage.directory_names import Kind, parse_name, partition_name, suffixed_name
-from ottla.storage.files import OS_FILES, write_file
+from ottla.storage.files import OS_FILES, is_of_the_disk, write_file
 from ottla.storage.flush import Flush
 from ottla.storage.handles import Handles, shared_handles
 from ottla.storage.lock import DirectoryLock
@@ -57,8 +58,8 @@ from ottla.storage.partition_metadata import (
 
 # Names that are no partition and no surprise either.
 EXPECTED = frozenset({"lost+found", "remote-log-index-cache"})
-# The process or the machine is short of something; the disk is as good as before.
-NOT_THE_DISK = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
+# How often it is said that no more files can be opened, if that is so for a while.
+SAID_AGAIN_MS = 10_000
 
 # A sync waits for the disk, and the disk takes several at once. How many logs keep their files open for it
 # is bounded, too.
@@ -161,6 +162,9 @@ class LogDirectory:
         self._offline_listeners: list[Callable[[Exception], None]] = []
         self._doomed: list[tuple[int, str]] = []  # when to remove which directory
         self._deleted: WeakSet[Log] = WeakSet()
+        # Partitions whose log was begun and could not be finished for want of open files.
+        self._half_made: set[TopicPartition] = set()
+        self._say_again_ms = 0
         self._is_loaded = False
         epoch = take_clean_shutdown(files, path)
         self.was_clean = epoch is not None
@@ -271,11 +275,14 @@ class LogDirectory:
                 may_have_gaps=not self.checkpoints.has_recovery_points,
             )
         except Exception as error:
+            if not is_of_the_disk(error):
+                raise  # the start, and not the partition, is what has to be tried again
             return error
         finally:
             self.loading.discard(partition)
         high_watermark = self.checkpoints.high_watermarks.get(partition, 0)
         log.advance_high_watermark(min(max(high_watermark, log.start_offset), log.end_offset))
+        log.clean_up_to = self.checkpoints.cleaner_offsets.get(partition)
         if not self.was_clean and log.topic_id is not None:
             log.sync_with_next_flush(f"{directory}/{PARTITION_METADATA}")
         return log
@@ -309,33 +316,38 @@ class LogDirectory:
                 raise InconsistentTopicId(f"{partition} is here with topic id {log.topic_id}, not {topic_id}")
             return log
         directory = self._directory_of(partition)
-        if os.path.lexists(directory):
+        if os.path.lexists(directory) and partition not in self._half_made:
             raise KafkaStorageError(f"{directory} is in the way")
         if self.checkpoints.mention(partition):
             # They speak of a deleted partition of that name. After a crash the new one would be believed to
             # be synced that far, so they have to forget it first.
             self.write_checkpoints()
         try:
-            log = Log.open(
-                directory,
-                partition,
-                settings,
-                files=self.files,
-                now_ms=self._clock.wall_ms(),
-                topic_id=topic_id,
-                clean_shutdown=True,
-                producer_id_expiration_ms=self._producer_id_expiration_ms,
-            )
-            path = f"{directory}/{PARTITION_METADATA}"
-            write_file(self.files, path, format_partition_metadata(topic_id), sync=False)
-            log.sync_with_next_flush(path)
+            log = shared_handles(self.files).with_room(lambda: self._make_log(partition, topic_id, settings))
         except OSError as error:
-            if not is_of_the_disk(error):
-                with suppress(OSError):
-                    remove_directory(self.files, directory)
-                raise KafkaStorageError(f"{directory} cannot be made: {error.strerror}") from error
             raise self.fail(error) from error
         self.logs[partition] = log
+        return log
+
+    def _make_log(self, partition: TopicPartition, topic_id: Uuid, settings: TopicSettings) -> Log:
+        directory = self._directory_of(partition)
+        if partition in self._half_made:
+            remove_directory(self.files, directory)
+        self._half_made.add(partition)
+        log = Log.open(
+            directory,
+            partition,
+            settings,
+            files=self.files,
+            now_ms=self._clock.wall_ms(),
+            topic_id=topic_id,
+            clean_shutdown=True,
+            producer_id_expiration_ms=self._producer_id_expiration_ms,
+        )
+        path = f"{directory}/{PARTITION_METADATA}"
+        write_file(self.files, path, format_partition_metadata(topic_id), sync=False)
+        log.sync_with_next_flush(path)
+        self._half_made.remove(partition)
         return log
 
     def delete_log(self, partition: TopicPartition) -> None:
@@ -366,6 +378,10 @@ class LogDirectory:
             self._doomed = [(at, path) for at, path in self._doomed if at > now_ms]
         return due
 
+    def give_back_doomed(self, paths: Iterable[str]) -> None:
+        """Those of `take_doomed` that could not be removed yet."""
+        self._doomed += [(0, path) for path in paths]
+
     def _directory_of(self, partition: TopicPartition) -> str:
         return f"{self.path}/{partition_name(partition)}"
 
@@ -377,11 +393,12 @@ class LogDirectory:
     # --- checkpoints and the end -----------------------------------------------------------
 
     def collect_checkpoint(self, *names: str) -> Checkpoint:
-        """The offsets to remember as they are now; all three files unless some are named."""
+        """The offsets to remember as they are now; all files unless some are named."""
         wanted: dict[str, Callable[[], Offsets]] = {
             RECOVERY_POINTS: self._recovery_points,
             HIGH_WATERMARKS: self._high_watermarks,
             START_OFFSETS: self._start_offsets,
+            CLEANER_OFFSETS: self._cleaner_offsets,
         }
         return self.checkpoints.collect({name: wanted[name]() for name in names or wanted})
 
@@ -389,7 +406,7 @@ class LogDirectory:
         """Collect and write at once, syncing on this thread."""
         self.check_online()
         try:
-            self.collect_checkpoint(*names).write()
+            shared_handles(self.files).with_room(self.collect_checkpoint(*names).write)
         except OSError as error:
             raise self.fail(error) from error
 
@@ -410,6 +427,13 @@ class LogDirectory:
             if log.start_offset > log.segments[0].base_offset:
                 starts[partition] = log.start_offset
         return starts
+
+    def _cleaner_offsets(self) -> Offsets:
+        offsets = self._of_unloadable(self.checkpoints.cleaner_offsets)
+        for partition, log in self.logs.items():
+            if log.clean_up_to is not None:
+                offsets[partition] = log.clean_up_to
+        return offsets
 
     def _of_unloadable(self, offsets: Mapping[TopicPartition, int]) -> Offsets:
         """What is known of partitions that could not be loaded is kept for the day when they can."""
@@ -438,21 +462,45 @@ class LogDirectory:
 
     def _close_logs(self) -> None:
         now_ms = self._clock.wall_ms()
-        logs = list(self.logs.values())
+        left = list(self.logs.values())
         with ThreadPoolExecutor(CLOSING_THREADS, thread_name_prefix="close") as pool:
-            for first in range(0, len(logs), CLOSED_TOGETHER):
-                flushes: list[tuple[Log, Flush]] = []
-                for log in logs[first : first + CLOSED_TOGETHER]:
-                    log.close_begin(now_ms)
-                    flush = log.flush_begin()
-                    if flush is not None:
-                        flushes.append((log, flush))
-                synced = [pool.submit(flush.sync) for _, flush in flushes]
-                for (log, flush), done in zip(flushes, synced, strict=True):
-                    done.result()
+            while left:
+                flushes = self._begin_to_close(left, now_ms)
+                short: list[tuple[Log, Flush]] = []
+                for (log, flush), done in [(each, pool.submit(each[1].sync)) for each in flushes]:
+                    error = done.exception()
+                    if error is None:
+                        log.flush_done(flush)
+                    elif is_of_the_disk(error):
+                        raise error
+                    else:
+                        short.append((log, flush))
+                # Together they have taken all the open files: now each gets them alone.
+                for _, flush in short:
+                    flush.release()
+                for log, flush in short:
+                    flush.pin_again()
+                    log.handles.with_room(flush.sync)
                     log.flush_done(flush)
-        for log in logs:
+        for log in self.logs.values():
             log.close_files()
+
+    def _begin_to_close(self, left: list[Log], now_ms: int) -> list[tuple[Log, Flush]]:
+        """Take logs from `left`, as many as there may be open files for, and begin to flush them."""
+        flushes: list[tuple[Log, Flush]] = []
+        while left and len(flushes) < CLOSED_TOGETHER:
+            log = left[-1]
+            try:
+                log.close_begin(now_ms)
+                flush = log.flush_begin()
+            except OSError as error:
+                if is_of_the_disk(error) or not flushes:
+                    raise
+                break
+            left.pop()
+            if flush is not None:
+                flushes.append((log, flush))
+        return flushes
 
     # --- offline -------------------------------------------------------------------------
 
@@ -463,8 +511,15 @@ class LogDirectory:
     def fail(self, error: Exception) -> KafkaStorageError:
         """Take the directory offline, and answer what to raise: `raise directory.fail(error) from error`.
 
-        On the loop's thread. The lock stays: what is in here is still ours.
+        On the loop's thread. The lock stays: what is in here is still ours. An error that is not of the disk
+        is only turned into what to raise.
         """
+        if not is_of_the_disk(error):
+            now_ms = self._clock.monotonic_ms()
+            if now_ms >= self._say_again_ms:
+                self._say_again_ms = now_ms + SAID_AGAIN_MS
+                logger.warning("requests are refused: more need more open files (ulimit -n) error=%s", error)
+            return KafkaStorageError(f"{error}")
         if self.error is None:
             self.error = error
             for listener in self._offline_listeners:
@@ -502,11 +557,6 @@ def remove_directory(files: Files, path: str) -> None:
                 else:
                     files.unlink(entry.path)
         files.rmdir(path)
-
-
-def is_of_the_disk(error: OSError) -> bool:
-    """Whether an error says something about the disk, and not that the process is short of something."""
-    return error.errno not in NOT_THE_DISK
 
 
 def new_uuid() -> Uuid:

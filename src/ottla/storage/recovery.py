@@ -31,12 +31,14 @@ from ottla.storage.index_file import CorruptIndex
 from ottla.storage.producer_state import Producers
 from ottla.storage.replay import replay
 from ottla.storage.segment import (
+    CLEANED,
     DELETED,
     GREATEST_RELATIVE_OFFSET,
     INDEX,
     LOG,
     SNAPSHOT,
     SUFFIXES,
+    SWAP,
     TIME_INDEX,
     Segment,
     file_name,
@@ -46,8 +48,6 @@ from ottla.storage.transaction_index import AbortedEntry
 
 # Batches are checked in blocks of this size: large reads, and few of them.
 SCAN_BYTES: Final = 4 * 1024 * 1024
-CLEANED: Final = ".cleaned"
-SWAP: Final = ".swap"
 TEMPORARY: Final = ".tmp"
 
 _HEADER: Final = Struct(">qiibIhiqqqhii")

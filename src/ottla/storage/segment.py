@@ -16,6 +16,7 @@ from ottla.core.files import Buffer
 from ottla.protocol import batch as batches
 from ottla.protocol.errors import CorruptMessage
 from ottla.storage.batch_file import BatchFile, FileBatch, Place
+from ottla.storage.files import is_of_the_disk
 from ottla.storage.handles import Handle, Handles
 from ottla.storage.index_file import CorruptIndex
 from ottla.storage.offset_index import OffsetIndex
@@ -28,6 +29,9 @@ TIME_INDEX: Final = ".timeindex"
 TRANSACTION_INDEX: Final = ".txnindex"
 SNAPSHOT: Final = ".snapshot"
 DELETED: Final = ".deleted"
+# A segment that compaction is writing, and one that is about to take the place of others.
+CLEANED: Final = ".cleaned"
+SWAP: Final = ".swap"
 SUFFIXES: Final = (LOG, INDEX, TIME_INDEX, TRANSACTION_INDEX)
 
 MOST_RECENT: Final = 1024
@@ -68,13 +72,17 @@ class Segment:
         "log",
         "max_timestamp",
         "max_timestamp_offset",
+        "name_suffix",
         "offset_index",
         "time_index",
         "transaction_index",
     )
 
-    def __init__(self, handles: Handles, directory: str, base_offset: int, created_ms: int) -> None:
+    def __init__(
+        self, handles: Handles, directory: str, base_offset: int, created_ms: int, name_suffix: str = ""
+    ) -> None:
         self.directory = directory
+        self.name_suffix = name_suffix
         self.base_offset = base_offset
         self.created_ms = created_ms
         self.jitter_ms = 0
@@ -102,7 +110,7 @@ class Segment:
         return f"Segment({self.base_offset}, {self.log.size} bytes)"
 
     def path(self, suffix: str) -> str:
-        return f"{self.directory}/{file_name(self.base_offset, suffix)}"
+        return f"{self.directory}/{file_name(self.base_offset, suffix)}{self.name_suffix}"
 
     @property
     def size(self) -> int:
@@ -111,14 +119,21 @@ class Segment:
     # Life
 
     @classmethod
-    def create(cls, handles: Handles, directory: str, base_offset: int, created_ms: int) -> Segment:
+    def create(
+        cls, handles: Handles, directory: str, base_offset: int, created_ms: int, name_suffix: str = ""
+    ) -> Segment:
         """A new, empty segment; files that happen to have its names are replaced."""
-        segment = cls(handles, directory, base_offset, created_ms)
+        segment = cls(handles, directory, base_offset, created_ms, name_suffix)
         if Path(segment.log.handle.path).exists():
             # Not emptied: somebody may still have a map of it.
             handles.files.unlink(segment.log.handle.path)
-        segment.log.create()
-        segment.clear_indexes()
+        try:
+            segment.log.create()
+            segment.clear_indexes()
+        except OSError as error:
+            if not is_of_the_disk(error):
+                segment.delete()  # the log may go on without it
+            raise
         # Index files are written rarely: they need not take up open files until then.
         segment.offset_index.file.handle.close()
         segment.time_index.file.handle.close()
@@ -186,6 +201,14 @@ class Segment:
         for handle, suffix in zip(self.all_handles(), SUFFIXES, strict=True):
             handle.path = self.path(suffix)
 
+    def rename(self, name_suffix: str) -> None:
+        """Give the files another suffix."""
+        self.name_suffix = name_suffix
+        for handle, kind in zip(self.all_handles(), SUFFIXES, strict=True):
+            if Path(handle.path).exists():
+                self.log.handles.files.rename(handle.path, self.path(kind))
+            handle.path = self.path(kind)
+
     # Append
 
     def append(
@@ -200,8 +223,13 @@ class Segment:
         log = self.log
         position = log.size
         if self.bytes_since_index > index_interval_bytes:
-            self.offset_index.append(last_offset, position)
-            self.time_index.append(greatest, self.max_timestamp_offset)
+            try:
+                self.offset_index.append(last_offset, position)
+                self.time_index.append(greatest, self.max_timestamp_offset)
+            except OSError as error:
+                # While no more files can be opened the entries wait in memory, or are left out.
+                if is_of_the_disk(error):
+                    raise
             self.bytes_since_index = size
             self.entries_left -= 1
         else:

@@ -13,16 +13,20 @@ from typing import TYPE_CHECKING
 
 from ottla.core.files import Buffer
 from ottla.protocol.errors import RecordListTooLarge
-from ottla.storage.cleaning import SegmentSummary
+from ottla.storage.cleaning import SegmentSummary, SourceSegment
 from ottla.storage.handles import Handle, Handles
+from ottla.storage.offset_index import ENTRY as OFFSET_ENTRY
 from ottla.storage.segment import (
+    CLEANED,
     DELETED,
     GREATEST_RELATIVE_OFFSET,
     SNAPSHOT,
+    SWAP,
     UNKNOWN,
     Segment,
     TimestampOffset,
 )
+from ottla.storage.time_index import ENTRY as TIME_ENTRY
 from ottla.storage.transaction_index import AbortedEntry
 
 if TYPE_CHECKING:
@@ -193,6 +197,20 @@ class Segments:
             for segment, end in zip(self._segments, [*self._bases[1:], log_end_offset], strict=True)
         ]
 
+    def sources(self, end_offset: int) -> list[SourceSegment]:
+        """What compaction asks about, of the segments that begin before `end_offset`."""
+        return [
+            SourceSegment(
+                segment.base_offset,
+                following,
+                segment.size,
+                len(segment.offset_index) * OFFSET_ENTRY.size,
+                len(segment.time_index) * TIME_ENTRY.size,
+            )
+            for segment, following in zip(self._segments[:-1], self._bases[1:], strict=True)
+            if segment.base_offset < end_offset
+        ]
+
     # Delete
 
     def truncate_to(self, offset: int) -> int:
@@ -228,16 +246,44 @@ class Segments:
 
     def doom(self, count: int, due_ms: int) -> None:
         """Rename the files of the first segments, and of their snapshots, to be removed when they are due."""
-        files = self._handles.files
         doomed, self._segments = self._segments[:count], self._segments[count:]
         del self._bases[:count]
-        self.unsynced = [segment for segment in self.unsynced if segment not in doomed]
+        self._doom_files(doomed, due_ms)
         for segment in doomed:
-            snapshot = segment.path(SNAPSHOT)
+            self._doom_snapshot(segment, due_ms)
+
+    def _doom_files(self, segments: list[Segment], due_ms: int) -> None:
+        self.unsynced = [segment for segment in self.unsynced if segment not in segments]
+        for segment in segments:
             self.doomed.extend((due_ms, path) for path in segment.doom())
-            if Path(snapshot).exists():
-                files.rename(snapshot, snapshot + DELETED)
-                self.doomed.append((due_ms, snapshot + DELETED))
+
+    def _doom_snapshot(self, segment: Segment, due_ms: int) -> None:
+        snapshot = segment.path(SNAPSHOT)
+        if Path(snapshot).exists():
+            self._handles.files.rename(snapshot, snapshot + DELETED)
+            self.doomed.append((due_ms, snapshot + DELETED))
+
+    def swap(self, bases: list[int], due_ms: int) -> bool:
+        """Put the `.cleaned` segment in the place of those it was made of; False if they are not all there.
+
+        A crash on the way leaves the old segments or the new one: `recovery` finishes a swap once the whole
+        new segment is called `.swap`.
+        """
+        first = bisect_right(self._bases, bases[0]) - 1
+        end = first + len(bases)
+        if self._bases[max(first, 0) : end] != bases or end >= len(self._bases):
+            return False
+        replaced = self._segments[first:end]
+        cleaned = Segment(self._handles, self.directory, bases[0], replaced[0].created_ms, CLEANED)
+        cleaned.rename(SWAP)
+        self._doom_files(replaced, due_ms)
+        cleaned.rename("")
+        cleaned.log.load()
+        for segment in replaced[1:]:
+            self._doom_snapshot(segment, due_ms)
+        self._segments[first:end] = [cleaned]
+        self._bases[first:end] = bases[:1]
+        return True
 
     def reap(self, now_ms: int) -> int:
         """Remove the files that are due; how many."""

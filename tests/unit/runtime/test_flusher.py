@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import subprocess
+import sys
 import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -226,6 +228,62 @@ def test_pending_records_that_cannot_be_written_take_the_directory_offline(tmp_p
         assert directory.error is not None
 
     run(tmp_path, files, story)
+
+
+@pytest.mark.parametrize("path", ["*/t-0/*.log", "*/t-0/partition.metadata"])
+def test_a_sync_that_can_open_no_more_files_is_late_and_nothing_else(path: str, tmp_path: Path) -> None:
+    files = FaultyFiles(UnsyncedFiles())
+
+    async def story(directory: LogDirectory, flusher: Flusher, logs: list[Log]) -> None:
+        end_offset = append(logs[0])
+        logs[0].write()
+        for log in logs:
+            log.segments.close_files()
+        fault = files.fail(on="open", path=path, error=errno.EMFILE, times=1 << 30)
+        late = flusher.synced(logs[0], end_offset)
+        await flusher.synced(logs[1], append(logs[1]))
+        assert not late.done()
+        files.faults.remove(fault)
+        await late
+        assert logs[0].recovery_point == end_offset
+        assert directory.error is None
+
+    run(tmp_path, files, story)
+
+
+MANY_FILES = """
+import asyncio, resource, sys
+from tests.unit.runtime.test_flusher import *
+
+[directory] = open_log_directories([sys.argv[1]], clock=FakeClock(), node_id=1, files=UnsyncedFiles())
+directory.load(lambda topic: TopicSettings())
+logs = [directory.create_log(TopicPartition("t", n), TOPIC_ID, TopicSettings()) for n in range(30)]
+for log in logs:
+    append(log)
+    log.roll(0)
+
+async def tell():
+    flusher = Flusher(directory)
+    waiting = [flusher.synced(log, append(log)) for log in logs]
+    # A complete segment has three files, the next one has one, and there are directories to open.
+    resource.setrlimit(resource.RLIMIT_NOFILE, (40, 40))
+    await asyncio.gather(*waiting)
+    await flusher.close()
+
+asyncio.run(tell())
+assert directory.error is None
+assert all(log.recovery_point == 2 for log in logs)
+directory.close()
+assert directory.error is None
+print("all synced")
+"""
+
+
+def test_syncs_that_take_the_open_files_from_each_other_are_all_done(tmp_path: Path) -> None:
+    told = subprocess.run(
+        [sys.executable, "-c", MANY_FILES, str(tmp_path)], capture_output=True, text=True, check=False
+    )
+    assert told.stdout == "all synced\n", told.stderr
 
 
 def test_closing_finishes_what_was_asked_for(tmp_path: Path) -> None:

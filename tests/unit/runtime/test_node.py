@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from ottla.core.ids import Uuid
 from ottla.metadata.delta import Delta
 from ottla.metadata.image import Image
 from ottla.protocol.batch import Record, write_batch
-from ottla.protocol.errors import NotLeaderOrFollower
+from ottla.protocol.errors import KafkaStorageError, NotLeaderOrFollower
 from ottla.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from ottla.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from ottla.runtime.node import SLICE, Node
@@ -129,3 +130,52 @@ def test_a_disk_that_takes_no_new_epoch_is_offline_and_the_others_start(
     files.fail("open", f"{tmp_path}/two/t-*/leader-epoch-checkpoint*")
     monkeypatch.setattr("ottla.runtime.node.OsFiles", lambda: files)
     run(directories, second)
+
+
+def test_a_partition_that_could_not_be_made_for_want_of_open_files_is_made_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = FaultyFiles(OsFiles())
+    monkeypatch.setattr("ottla.runtime.node.OsFiles", lambda: files)
+    monkeypatch.setattr("ottla.runtime.node.MAKE_AGAIN_MS", 1)
+
+    async def story(node: Node) -> None:
+        files.fail("open", f"{tmp_path}/t-*", error=errno.EMFILE, times=1 << 30)
+        await create(node, "t", 2)
+        await node.caught_up()
+        assert len(node.replicas) == 0
+        files.faults.clear()
+        while len(node.replicas) < 2:  # noqa: ASYNC110
+            await asyncio.sleep(0.001)
+        assert node.replicas.get("t", 1).append(batch(), NOW_MS).base_offset == 0
+        assert node.log_directories[0].error is None
+
+    run(str(tmp_path), story)
+
+
+def test_what_could_not_be_written_for_want_of_open_files_is_written_in_a_later_turn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = FaultyFiles(OsFiles())
+    monkeypatch.setattr("ottla.runtime.node.OsFiles", lambda: files)
+
+    async def story(node: Node) -> None:
+        await create(node, "t", 1)
+        await node.caught_up()
+        partition = node.replicas.get("t", 0)
+        partition.append(batch(), NOW_MS)
+        partition.log.segments.close_files()
+        fault = files.fail("open", f"{tmp_path}/t-0/*.log", error=errno.EMFILE, times=1 << 30)
+        assert node.replicas.write_pending() == {partition}
+        assert node.replicas.write_pending() == {partition}  # whoever asks for it in the next turn hears, too
+        with pytest.raises(KafkaStorageError):
+            partition.append(batch(), NOW_MS)
+        files.faults.remove(fault)
+        partition.append(batch(), NOW_MS)
+        assert node.replicas.write_pending() == set()
+        assert not node.replicas.dirty
+        assert partition.log.high_watermark == 2
+        assert len(partition.log.read(0, 1000, 2)) == 2 * len(batch())
+        assert node.log_directories[0].error is None
+
+    run(str(tmp_path), story)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import threading
 from collections.abc import Awaitable, Callable
@@ -331,6 +332,43 @@ def test_a_failed_write_ends_the_quorum(tmp_path: Path) -> None:
         with pytest.raises(KafkaStorageError):
             await create(quorum, "orders")
         assert quorum.failure is not None and len(home.deaths) == 1
+
+    run(tmp_path, story, files)
+
+
+@pytest.mark.parametrize("moment", ["append", "write", "sync"])
+def test_a_quorum_that_can_open_no_more_files_goes_on_when_it_can(moment: str, tmp_path: Path) -> None:
+    files = FaultyFiles(UnsyncedFiles())
+
+    async def story(quorum: Quorum, home: Home) -> None:
+        await home.broker(quorum)
+        log = quorum._log
+        path = f"{log.directory}/*.log" if moment != "sync" else log.directory
+        if moment == "sync":
+            log.sync_with_next_flush(f"{log.directory}/quorum-state")
+        elif moment == "append":
+            log.segments.close_files()
+        else:
+            append = log.append
+
+            def append_and_lose_the_file(*arguments: Any, **named: Any) -> Any:
+                appended = append(*arguments, **named)
+                log.segments.close_files()
+                return appended
+
+            log.append = append_and_lose_the_file  # type: ignore[method-assign]
+        fault = files.fail(
+            "sync_directory" if moment == "sync" else "open", path, error=errno.EMFILE, times=3
+        )
+        if moment == "append":
+            fault.times = 1 << 30
+            with pytest.raises(KafkaStorageError, match="Too many open files"):
+                await create(quorum, "refused")
+            files.faults.remove(fault)
+        await create(quorum, "orders")
+        assert list(quorum.image.topics) == ["orders"]
+        assert quorum.failure is None
+        assert home.deaths == []
 
     run(tmp_path, story, files)
 

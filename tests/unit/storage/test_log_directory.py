@@ -21,6 +21,7 @@ from ottla.storage.lock import DirectoryInUse
 from ottla.storage.log import Log
 from ottla.storage.log_directory import LogDirectory, open_log_directories, remove_directory
 from ottla.storage.meta_properties import MetaPropertiesError, read_meta_properties
+from ottla.storage.partition_metadata import PARTITION_METADATA
 from ottla.testing.disk import FaultyFiles, UnsyncedFiles
 
 ORDERS_0 = TopicPartition("orders", 0)
@@ -479,12 +480,53 @@ def test_a_partition_that_cannot_be_made_takes_the_directory_offline(on: str, tm
 def test_too_many_open_files_is_not_the_disk_s_fault(tmp_path: Path) -> None:
     files = FaultyFiles(UnsyncedFiles())
     directory = load_one(tmp_path, files)
-    files.fail(on="mkdir", path="*orders-0*", error=errno.EMFILE)
+    # In the middle of it, and with nothing that could be closed to make room.
+    files.fail(on="open", path=f"*orders-0/{PARTITION_METADATA}", error=errno.EMFILE, times=1 << 30)
     with pytest.raises(KafkaStorageError, match="Too many open files"):
         directory.create_log(ORDERS_0, TOPIC_ID, SETTINGS)
     assert directory.error is None
+    files.faults.clear()
     assert directory.create_log(ORDERS_0, TOPIC_ID, SETTINGS).end_offset == 0
     directory.close()
+    again = load_one(tmp_path)
+    assert again.logs[ORDERS_0].topic_id == TOPIC_ID
+    again.close()
+
+
+def test_room_is_made_for_the_files_of_a_new_partition(tmp_path: Path) -> None:
+    files = FaultyFiles(UnsyncedFiles())
+    directory = load_one(tmp_path, files)
+    append(directory.create_log(ORDERS_0, TOPIC_ID, SETTINGS))
+    files.fail(on="open", path=f"*orders-1/{PARTITION_METADATA}", error=errno.EMFILE)
+    assert directory.create_log(ORDERS_1, TOPIC_ID, SETTINGS).end_offset == 0
+    directory.close()
+
+
+def test_a_start_that_can_open_no_more_files_fails_and_no_partition_with_it(tmp_path: Path) -> None:
+    directory = load_one(tmp_path)
+    append(directory.create_log(ORDERS_0, TOPIC_ID, SETTINGS))
+    crash(directory)
+    files = FaultyFiles(UnsyncedFiles())
+    files.fail(on="open", path="*orders-0*", error=errno.EMFILE, times=1 << 30)
+    short = open_one(tmp_path, files)
+    with pytest.raises(OSError, match="Too many open files"):
+        short.load(lambda topic: SETTINGS)
+    assert short.unloadable == {}
+    short.close()
+    again = load_one(tmp_path)
+    assert again.logs[ORDERS_0].end_offset == 1
+    again.close()
+
+
+def test_a_stop_that_has_too_few_files_for_all_its_logs_at_once_is_clean(tmp_path: Path) -> None:
+    files = FaultyFiles(UnsyncedFiles())
+    directory = load_one(tmp_path, files)
+    for partition in (ORDERS_0, ORDERS_1):
+        append(directory.create_log(partition, TOPIC_ID, SETTINGS))
+    files.fail(on="open", path=f"*/{PARTITION_METADATA}", error=errno.EMFILE, times=3)
+    directory.close()
+    assert directory.error is None
+    assert (tmp_path / ".kafka_cleanshutdown").exists()
 
 
 def test_a_stop_that_cannot_sync_is_not_called_clean(tmp_path: Path) -> None:
