@@ -24,7 +24,7 @@ from ottla.protocol.control import EndTransactionMarker, end_transaction_batch
 from ottla.storage.checkpoints import CLEANER_OFFSETS
 from ottla.storage.log import Log, Origin
 from ottla.storage.log_directory import LogDirectory, new_uuid, open_log_directories
-from ottla.testing.disk import Disk, Note, RecordingFiles, write_image
+from ottla.testing.disk import Disk, Image, Note, RecordingFiles, write_image
 from tests.crash.checker import recovered
 from tests.crash.workload import FakeClock
 from tests.unit.storage.compacting import compact
@@ -195,6 +195,54 @@ def scratch() -> Iterator[Path]:
     shutil.rmtree(path)
 
 
+@pytest.mark.parametrize("seed", SEEDS[:1])
+def test_a_crash_of_the_recovery_in_the_middle_of_a_swap_is_a_crash_like_any_other(
+    seed: int, scratch: Path
+) -> None:
+    (scratch / "live").mkdir()
+    files = RecordingFiles(str(scratch / "live"))
+    life = Life()
+    life.live(files, seed)
+    disk = Disk()
+    synced = met = 0
+    for number, operation in enumerate(files.operations, start=1):
+        disk.apply(operation)
+        if isinstance(operation, Note):
+            assert isinstance(operation.what, int)
+            synced = operation.what
+        image = disk.kept()
+        if not any(name.endswith(".swap") for name in image):
+            continue
+        met += 1
+        if met % 7:
+            continue
+        first = scratch / "first"
+        first.mkdir()
+        write_image(image, str(first))
+        recovery = RecordingFiles(str(first))
+        begun = len(recovery.operations)
+        with recovered(str(first), SETTINGS, recovery):
+            pass
+        shutil.rmtree(first)
+        second = Disk()
+        for step, repair in enumerate(recovery.operations):
+            second.apply(repair)
+            if step >= begun:
+                what = f"seed {seed}, operation {number}, repair {step}"
+                examine(scratch / "second", second.kept(), life, synced, what)
+    assert met > 50
+
+
+def examine(root: Path, image: Image, life: Life, synced: int, what: str) -> None:
+    root.mkdir()
+    write_image(image, str(root))
+    try:
+        check(str(root), life, synced)
+    except Exception as error:
+        raise AssertionError(f"{what}: {error!r}") from error
+    shutil.rmtree(root)
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 def test_no_crash_takes_the_last_record_of_a_key(seed: int, scratch: Path) -> None:
     (scratch / "live").mkdir()
@@ -212,11 +260,5 @@ def test_no_crash_takes_the_last_record_of_a_key(seed: int, scratch: Path) -> No
             drawn += 1
             rng = Random(f"{seed}/{number}/{drawn}")
             image = (disk.kept, disk.lost, lambda rng=rng: disk.image(rng))[drawn % 3]()
-            root = scratch / "image"
-            root.mkdir()
-            write_image(image, str(root))
-            try:
-                check(str(root), life, synced)
-            except Exception as error:
-                raise AssertionError(f"seed {seed}, operation {number}, image {drawn}: {error!r}") from error
-            shutil.rmtree(root)
+            what = f"seed {seed}, operation {number}, image {drawn}"
+            examine(scratch / "image", image, life, synced, what)

@@ -14,12 +14,12 @@ import threading
 import time
 from contextlib import suppress
 from typing import Final, NamedTuple
-from weakref import WeakSet
+from weakref import WeakKeyDictionary, WeakSet
 
 from ottla.core.types import TopicPartition
 from ottla.runtime.housekeeping import Household
 from ottla.runtime.threads import to_the_end
-from ottla.storage.checkpoints import CLEANER_OFFSETS
+from ottla.storage.checkpoints import CLEANER_OFFSETS, RECOVERY_POINTS
 from ottla.storage.cleaner import Cleaner
 from ottla.storage.cleaning import Cleanable
 from ottla.storage.files import is_of_the_disk
@@ -58,6 +58,8 @@ class LogCleaner:
         # By name: a partition that is deleted and made again has the same directory.
         self._under_way: set[TopicPartition] = set()
         self.uncleanable: WeakSet[Log] = WeakSet()
+        # When one that could not be compacted this time gets another turn; the others go first.
+        self._not_before: WeakKeyDictionary[Log, int] = WeakKeyDictionary()
         # Of the dirtiest log, when it was last looked for.
         self.max_dirty_ratio = 0.0
 
@@ -78,7 +80,12 @@ class LogCleaner:
 
     async def _run(self) -> None:
         while True:
-            if not await self.step():
+            try:
+                more = await self.step()
+            except Exception:
+                logger.exception("the log cleaner has a fault and goes on")
+                more = False
+            if not more:
                 await asyncio.sleep(self._node.settings.log_cleaner_backoff_ms / 1000)
 
     async def step(self) -> bool:
@@ -94,7 +101,6 @@ class LogCleaner:
             await self._clean(directory, log)
         except Exception as error:
             self._failed(directory, log, error)
-            return log in self.uncleanable
         finally:
             self._under_way.discard(log.partition)
         return True
@@ -108,7 +114,7 @@ class LogCleaner:
                 count += 1
                 if count % SLICE == 0:
                     await asyncio.sleep(0)
-                if directory.error is not None or log.partition in self._under_way or log in self.uncleanable:
+                if directory.error is not None or not self._may_have_a_turn(log):
                     continue
                 cleanable = self._look_at(directory, log)
                 if cleanable is None:
@@ -120,6 +126,13 @@ class LogCleaner:
                     found = Candidate(directory, log, ratio)
         self.max_dirty_ratio = greatest
         return found
+
+    def _may_have_a_turn(self, log: Log) -> bool:
+        return (
+            log.partition not in self._under_way
+            and log not in self.uncleanable
+            and self._not_before.get(log, 0) <= self._node.clock.monotonic_ms()
+        )
 
     def _look_at(self, directory: LogDirectory, log: Log) -> Cleanable | None:
         try:
@@ -145,13 +158,15 @@ class LogCleaner:
         await to_the_end(cleaner.map_keys)
         if cleaner.latest_offset < job.first_dirty:
             raise ValueError("log.cleaner.dedupe.buffer.size is too small for the keys of a single batch")
+        # A recovery then knows that what it finds missing below is no loss.
+        await to_the_end(directory.collect_checkpoint(RECOVERY_POINTS).write)
         for group in cleaner.groups():
             await to_the_end(cleaner.clean, group)
-            if directory.logs.get(log.partition) is not log or not log.take_cleaned(job, group, now_ms):
+            if not self._is_wanted(directory, log) or not log.take_cleaned(job, group, now_ms):
                 cleaner.discard(group)
                 raise GivenUp("the log was changed or deleted meanwhile")
             await to_the_end(directory.files.sync_directory, job.directory)
-        log.clean_up_to = cleaner.latest_offset + 1
+        log.cleaned(job, cleaner.latest_offset + 1)
         await to_the_end(directory.collect_checkpoint(CLEANER_OFFSETS).write)
         logger.info(
             "compacted partition=%s offsets=%d..%d bytes=%d left=%d seconds=%.1f",
@@ -163,18 +178,27 @@ class LogCleaner:
             time.monotonic() - began,
         )
 
+    def _is_wanted(self, directory: LogDirectory, log: Log) -> bool:
+        return (
+            directory.error is None
+            and directory.logs.get(log.partition) is log
+            and "compact" in log.settings.cleanup_policy
+        )
+
     def _failed(self, directory: LogDirectory, log: Log, error: Exception) -> None:
-        if isinstance(error, GivenUp) or directory.logs.get(log.partition) is not log:
+        settings, clock = self._node.settings, self._node.clock
+        self._not_before[log] = clock.monotonic_ms() + settings.log_cleaner_backoff_ms
+        if isinstance(error, GivenUp) or not self._is_wanted(directory, log):
             logger.info("compaction given up partition=%s reason=%s", log.partition, error)
         elif not isinstance(error, OSError):
             logger.error(
                 "compaction failed, the log stays as it is partition=%s", log.partition, exc_info=error
             )
             self.uncleanable.add(log)
-        elif log.failed or not (error.errno in NOT_OF_THE_LOG or not is_of_the_disk(error)):
-            directory.fail(error)
-        else:
+        elif not log.failed and (error.errno in NOT_OF_THE_LOG or not is_of_the_disk(error)):
             logger.warning("compaction is put off partition=%s error=%s", log.partition, error)
+        else:
+            directory.fail(error)
 
 
 class Pace:

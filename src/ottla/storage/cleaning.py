@@ -150,17 +150,19 @@ def group_segments(
 ) -> list[list[SourceSegment]]:
     """Neighbours that fit into one segment together, so that compaction does not leave ever smaller ones."""
     groups: list[list[SourceSegment]] = []
+    size = index_bytes = time_index_bytes = 0
     for segment in segments:
-        group = groups[-1] if groups else []
-        together = [*group, segment]
+        size += segment.size
+        index_bytes += segment.index_bytes
+        time_index_bytes += segment.time_index_bytes
         if (
-            group
-            and sum(each.size for each in together) <= max_bytes
-            and sum(each.index_bytes for each in together) <= max_index_bytes
-            and sum(each.time_index_bytes for each in together) <= max_index_bytes
-            and (not segment.size or segment.end_offset - 1 - group[0].base_offset <= max_offsets)
+            groups
+            and size <= max_bytes
+            and max(index_bytes, time_index_bytes) <= max_index_bytes
+            and (not segment.size or segment.end_offset - 1 - groups[-1][0].base_offset <= max_offsets)
         ):
-            group.append(segment)
+            groups[-1].append(segment)
         else:
             groups.append([segment])
+            _, _, size, index_bytes, time_index_bytes = segment
     return groups

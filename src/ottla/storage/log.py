@@ -621,7 +621,8 @@ class Log:
     def truncate_to(self, offset: int) -> None:
         """Drop every batch that ends at or after `offset`: a follower's log has to become its leader's.
 
-        The recovery point may move back; its checkpoint should be written before the log is appended to.
+        The recovery point and the end of what is compacted may move back; their checkpoints should be
+        written before the log is appended to.
         """
         if offset >= self.end_offset:
             return
@@ -774,6 +775,11 @@ class Log:
         if taken:
             self._unsynced_directories.add(self.directory)
         return taken
+
+    def cleaned(self, job: Job, end_offset: int) -> None:
+        """Take note that all of a job's segments were taken over: there is nothing dirty up to here."""
+        if self._truncations == job.truncations:
+            self.clean_up_to = end_offset
 
     # End
 

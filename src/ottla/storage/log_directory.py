@@ -272,7 +272,8 @@ class LogDirectory:
                 handles=handles,
                 producer_id_expiration_ms=self._producer_id_expiration_ms,
                 # Without recovery points the whole log is checked, and it may have been compacted once.
-                may_have_gaps=not self.checkpoints.has_recovery_points,
+                may_have_gaps=not self.checkpoints.has_recovery_points
+                or partition in self.checkpoints.cleaner_offsets,
             )
         except Exception as error:
             if not is_of_the_disk(error):
@@ -282,7 +283,9 @@ class LogDirectory:
             self.loading.discard(partition)
         high_watermark = self.checkpoints.high_watermarks.get(partition, 0)
         log.advance_high_watermark(min(max(high_watermark, log.start_offset), log.end_offset))
-        log.clean_up_to = self.checkpoints.cleaner_offsets.get(partition)
+        clean_up_to = self.checkpoints.cleaner_offsets.get(partition)
+        if clean_up_to is not None and clean_up_to <= log.end_offset:
+            log.clean_up_to = clean_up_to
         if not self.was_clean and log.topic_id is not None:
             log.sync_with_next_flush(f"{directory}/{PARTITION_METADATA}")
         return log

@@ -14,7 +14,7 @@ import logging
 import os
 import re
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from struct import Struct
 from typing import Final, NamedTuple
@@ -109,10 +109,11 @@ class Loader:
                 # The segment of the last synced record is checked too, though its records are safe: it may
                 # have been the active one, whose indexes a flush leaves out.
                 first_checked = max(0, bisect_right(bases, recovery_point - 1) - 1)
+                self._restore_indexes(self.segments[:first_checked])
                 producers, end_offset = self.recover(first_checked, recovery_point)
             else:
                 try:
-                    self._restore_indexes()
+                    self._restore_indexes(self.segments)
                     end_offset = self.segments[-1].next_offset()
                 except CorruptMessage as error:
                     logger.warning("%s was stopped cleanly, but %s; it is recovered", self.directory, error)
@@ -206,18 +207,22 @@ class Loader:
     def _finish_swap(
         self, swaps: list[tuple[int, str]], ordinary: set[tuple[int, str]]
     ) -> set[tuple[int, str]]:
-        """Replace the segments that a compaction had rewritten by what it had made of them."""
-        least, end = min(base for base, _ in swaps), -1
-        for base, kind in swaps:
-            if kind == LOG:
-                log = BatchFile(self.handles, f"{self.directory}/{file_name(base, LOG + SWAP)}")
-                log.load()
-                end = max([end, base, *(batch.last_offset + 1 for batch in log.walk())])
-                log.handle.close()
+        """Replace the segments that a compaction had rewritten by what it had made of them.
+
+        Batches first, here as there: where only indexes are left to be renamed, theirs are in place already.
+        """
+        rewritten = [base for base, kind in swaps if kind == LOG]
+        end = -1
+        for base in rewritten:
+            log = BatchFile(self.handles, f"{self.directory}/{file_name(base, LOG + SWAP)}")
+            log.load()
+            end = max([end, base, *(batch.last_offset + 1 for batch in log.walk())])
+            log.handle.close()
+        least = min(rewritten, default=end)
         replaced = {(base, kind) for base, kind in ordinary if least <= base < end and kind in SUFFIXES}
         for base, kind in replaced:
             self._unlink(file_name(base, kind))
-        for base, kind in swaps:
+        for base, kind in sorted(swaps, key=lambda swap: SUFFIXES.index(swap[1])):
             name = f"{self.directory}/{file_name(base, kind)}"
             self.files.rename(name + SWAP, name)
         return (ordinary - replaced) | set(swaps)
@@ -252,9 +257,9 @@ class Loader:
             scan=scan,
         )
 
-    def _restore_indexes(self) -> None:
-        """Indexes that are missing or cannot be right are made again, even after a clean stop."""
-        for segment in self.segments:
+    def _restore_indexes(self, segments: Sequence[Segment]) -> None:
+        """Indexes that are missing or cannot be right are made again, even where all was synced."""
+        for segment in segments:
             missing = [suffix for suffix in (INDEX, TIME_INDEX) if not Path(segment.path(suffix)).exists()]
             try:
                 segment.transaction_index.entries()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -130,8 +131,8 @@ class Segment:
         try:
             segment.log.create()
             segment.clear_indexes()
-        except OSError as error:
-            if not is_of_the_disk(error):
+        except OSError:
+            with suppress(OSError):
                 segment.delete()  # the log may go on without it
             raise
         # Index files are written rarely: they need not take up open files until then.
@@ -202,10 +203,10 @@ class Segment:
             handle.path = self.path(suffix)
 
     def rename(self, name_suffix: str) -> None:
-        """Give the files another suffix."""
+        """Give the files another suffix, first the batches. Only a transaction index need not be there."""
         self.name_suffix = name_suffix
         for handle, kind in zip(self.all_handles(), SUFFIXES, strict=True):
-            if Path(handle.path).exists():
+            if kind != TRANSACTION_INDEX or Path(handle.path).exists():
                 self.log.handles.files.rename(handle.path, self.path(kind))
             handle.path = self.path(kind)
 

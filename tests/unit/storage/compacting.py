@@ -45,7 +45,7 @@ def compact(log: Log, now_ms: int = NOW, *, memory: int = 1 << 20, flush: bool =
     for group in groups:
         cleaner.clean(group)
         assert log.take_cleaned(job, group, now_ms)
-    log.clean_up_to = cleaner.latest_offset + 1
+    log.cleaned(job, cleaner.latest_offset + 1)
     return sum(map(len, groups))
 
 

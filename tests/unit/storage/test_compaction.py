@@ -356,3 +356,45 @@ def test_a_damaged_segment_is_not_compacted(tmp_path: Path) -> None:
         compact(log)
     assert not list((tmp_path / "log").glob("*.cleaned"))
     assert len(log.segments) == 2
+
+
+def swapped(directory: Path, *suffixes: str) -> Log:
+    """A log of three segments that was killed while a compaction put its first one in place."""
+    log = compacted_log(directory)
+    for number in range(30):
+        put(log, b"key %d" % (number % 20), bytes(1000))
+    log.flush()
+    recovery_point = log.recovery_point
+    log.close_files()
+    for suffix in suffixes:
+        path = directory / f"{log.segments[1].base_offset:020d}{suffix}"
+        path.rename(f"{path}.swap")
+    return compacted_log(directory, recovery_point=recovery_point)
+
+
+@pytest.mark.parametrize(
+    "left", [(".log", ".index", ".timeindex"), (".log", ".timeindex"), (".log",), (".index", ".timeindex")]
+)
+def test_a_swap_that_was_not_finished_is_finished_however_far_it_came(
+    tmp_path: Path, left: tuple[str, ...]
+) -> None:
+    log = swapped(tmp_path / "log", *left)
+    assert [offset for offset, _, _ in pairs(log)] == list(range(30))
+    assert log.offset_for_timestamp(NOW, log.end_offset) is not None
+    assert not list((tmp_path / "log").glob("*.swap"))
+    assert len(list((tmp_path / "log").glob("*.index"))) == len(log.segments)
+
+
+def test_the_first_half_of_a_split_is_not_taken_for_what_the_second_replaces(tmp_path: Path) -> None:
+    directory = tmp_path / "log"
+    log = compacted_log(directory)
+    for number in range(30):
+        put(log, b"key %d" % number, bytes(1000))
+    log.flush()
+    log.close_files()
+    first, second = (f"{segment.base_offset:020d}" for segment in list(log.segments)[:2])
+    (directory / f"{first}.index").rename(directory / f"{first}.index.swap")
+    for suffix in (".log", ".index", ".timeindex"):
+        (directory / f"{second}{suffix}").rename(directory / f"{second}{suffix}.swap")
+    again = compacted_log(directory, recovery_point=log.recovery_point)
+    assert [offset for offset, _, _ in pairs(again)] == list(range(30))
