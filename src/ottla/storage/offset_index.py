@@ -53,6 +53,21 @@ class OffsetIndex:
             return self.offsets[at], self.positions[at]
         return self._entry(self.file.last_up_to(0, offset - self.base_offset))
 
+    def around(self, offset: int) -> tuple[int, int, int, int]:
+        """As `floor`, and after it the entry that follows, with position -1 when there is none."""
+        waiting = self.offsets
+        if waiting and waiting[0] <= offset:
+            at = bisect_right(waiting, offset)
+            if at < len(waiting):
+                return waiting[at - 1], self.positions[at - 1], waiting[at], self.positions[at]
+            return waiting[-1], self.positions[-1], -1, -1
+        number = self.file.last_up_to(0, offset - self.base_offset)
+        if number + 1 < self.file.count:
+            return *self._entry(number), *self._entry(number + 1)
+        if waiting:
+            return *self._entry(number), waiting[0], self.positions[0]
+        return *self._entry(number), -1, -1
+
     def floor_position(self, position: int) -> tuple[int, int]:
         """The last entry (offset, position) whose batch does not start after `position`."""
         if self.positions and self.positions[0] <= position:

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 from ottla.core.files import Buffer
 from ottla.protocol import batch as batches
 from ottla.protocol.errors import CorruptMessage
-from ottla.storage.batch_file import BatchFile, FileBatch, Place
+from ottla.storage.batch_file import WALK_BYTES, BatchFile, FileBatch, Place
 from ottla.storage.files import is_of_the_disk
 from ottla.storage.handles import Handle, Handles
 from ottla.storage.index_file import CorruptIndex
@@ -317,7 +317,12 @@ class Segment:
         """From the last index entry before `offset` on, once it is seen that it speaks of the batch there."""
         log = self.log
         try:
-            entry_offset, position = self.offset_index.floor(offset)
+            entry_offset, position, next_offset, next_position = self.offset_index.around(offset)
+            if entry_offset < offset and next_position - position >= WALK_BYTES:
+                # Large batches have an entry each, so the next entry is most likely what is looked for.
+                place = log.find(next_position, next_offset, log.size, next_offset)
+                if place.base_offset <= offset:
+                    return place
             return log.find(position, offset, log.size, entry_offset if position else None)
         except CorruptIndex:
             self.rebuild_indexes()

@@ -237,3 +237,19 @@ def test_records_before_the_start_are_not_found_by_time(tmp_path: Path) -> None:
     log.delete_records(5)
     found = log.offset_for_timestamp(NOW, 10)
     assert found is not None and found.offset == 5
+
+
+@pytest.mark.parametrize(("size", "interval"), [(20_000, 4096), (3000, 20_000), (9000, 20_000), (500, 4096)])
+def test_every_record_is_found_by_the_index_however_large_batches_are(
+    tmp_path: Path, size: int, interval: int
+) -> None:
+    changes = {"index_interval_bytes": interval, "segment_bytes": 400_000}
+    log = open_log(tmp_path / "log", **changes)
+    for number in range(60):
+        append(log, b"%d a" % number + bytes(size // 2), b"%d b" % number + bytes(size // 2))
+    log.close(NOW)
+    again = open_log(tmp_path / "log", clean=True, **changes)
+    for offset in [*range(0, 120, 7), *range(119, 0, -11)]:
+        data = again.read(offset, 1, again.end_offset)
+        assert read_header(data).base_offset == offset - offset % 2
+        assert len(values(data)) == 2
