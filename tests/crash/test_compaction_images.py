@@ -195,21 +195,27 @@ def scratch() -> Iterator[Path]:
     shutil.rmtree(path)
 
 
-@pytest.mark.parametrize("seed", SEEDS[:1])
-def test_a_crash_of_the_recovery_in_the_middle_of_a_swap_is_a_crash_like_any_other(
-    seed: int, scratch: Path
-) -> None:
+def moments(scratch: Path, life: Life, seed: int) -> Iterator[tuple[int, int, Disk, int]]:
+    """After each operation of a life: its number, of how many, the disk, and how far it was synced."""
     (scratch / "live").mkdir()
     files = RecordingFiles(str(scratch / "live"))
-    life = Life()
     life.live(files, seed)
-    disk = Disk()
-    synced = met = 0
+    disk, synced = Disk(), 0
     for number, operation in enumerate(files.operations, start=1):
         disk.apply(operation)
         if isinstance(operation, Note):
             assert isinstance(operation.what, int)
             synced = operation.what
+        yield number, len(files.operations), disk, synced
+
+
+@pytest.mark.parametrize("seed", SEEDS[:1])
+def test_a_crash_of_the_recovery_in_the_middle_of_a_swap_is_a_crash_like_any_other(
+    seed: int, scratch: Path
+) -> None:
+    life = Life()
+    met = 0
+    for number, _, disk, synced in moments(scratch, life, seed):
         image = disk.kept()
         if not any(name.endswith(".swap") for name in image):
             continue
@@ -245,20 +251,12 @@ def examine(root: Path, image: Image, life: Life, synced: int, what: str) -> Non
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_no_crash_takes_the_last_record_of_a_key(seed: int, scratch: Path) -> None:
-    (scratch / "live").mkdir()
-    files = RecordingFiles(str(scratch / "live"))
     life = Life()
-    life.live(files, seed)
-    disk = Disk()
-    synced = drawn = 0
-    for number, operation in enumerate(files.operations, start=1):
-        disk.apply(operation)
-        if isinstance(operation, Note):
-            assert isinstance(operation.what, int)
-            synced = operation.what
-        while drawn * len(files.operations) < IMAGES_PER_SEED * number:
+    drawn = 0
+    for number, count, disk, synced in moments(scratch, life, seed):
+        while drawn * count < IMAGES_PER_SEED * number:
             drawn += 1
             rng = Random(f"{seed}/{number}/{drawn}")
-            image = (disk.kept, disk.lost, lambda rng=rng: disk.image(rng))[drawn % 3]()
+            image = (disk.kept(), disk.lost(), disk.image(rng))[drawn % 3]
             what = f"seed {seed}, operation {number}, image {drawn}"
             examine(scratch / "image", image, life, synced, what)
