@@ -27,6 +27,7 @@ REFUSED = {
     "UNKNOWN_MEMBER_ID",
     "_FATAL",  # librdkafka has heard before that it is fenced, and sends nothing any more
 }
+FENCED = {"FENCED_INSTANCE_ID", "_FATAL"}
 
 
 @dataclass
@@ -52,6 +53,7 @@ class Member:
         self.identity = options.instance or options.name
         self.running = True
         self.commit_now = False
+        self.owned: set[str] = set()
         self.offsets: dict[str, int] = {}
         signal.signal(signal.SIGTERM, self._stop)
         signal.signal(signal.SIGUSR1, self._commit)
@@ -69,21 +71,22 @@ class Member:
             self.offsets |= {partition: offset + 1 for partition, offset, _ in values}
 
     def assigned(self, partitions: Iterable[str], generation: int | None = None) -> None:
-        self.recorder.assigned(
-            self.options.group, sorted(partitions), member=self.identity, generation=generation
-        )
+        new = sorted(partitions)
+        self.owned.update(new)
+        self.recorder.assigned(self.options.group, new, member=self.identity, generation=generation)
 
     def revoked(self, partitions: Iterable[str]) -> None:
-        gone = sorted(partitions)
-        if self.options.commit == "each":
-            self.offsets = {name: offset for name, offset in self.offsets.items() if name not in gone}
-        self.recorder.revoked(self.options.group, gone, member=self.identity)
+        self.recorder.revoked(self.options.group, self._given_up(partitions), member=self.identity)
 
     def lost(self, partitions: Iterable[str]) -> None:
+        self.recorder.lost(self.options.group, self._given_up(partitions), member=self.identity)
+
+    def _given_up(self, partitions: Iterable[str]) -> list[str]:
         gone = sorted(partitions)
+        self.owned.difference_update(gone)
         if self.options.commit == "each":
             self.offsets = {name: offset for name, offset in self.offsets.items() if name not in gone}
-        self.recorder.lost(self.options.group, gone, member=self.identity)
+        return gone
 
     def due(self) -> dict[str, int]:
         """What is to be committed now, if anything."""
@@ -96,14 +99,18 @@ class Member:
     def committing(self, offsets: Mapping[str, int]) -> Operation:
         return self.recorder.commit(self.options.group, offsets, member=self.identity)
 
-
-def conclude(operation: Operation, error: str | None) -> None:
-    if error is None:
-        operation.ok()
-    elif error in REFUSED:
-        operation.fail(error=error)
-    else:
-        operation.info(error=error)
+    def conclude(self, operation: Operation, offsets: Mapping[str, int], error: str | None) -> None:
+        """Notes how the commit went. What failed is due again after the next poll: a rebalance refuses a
+        commit, and a partition that the member keeps may not get another record."""
+        if error is None:
+            operation.ok()
+        elif error in REFUSED:
+            operation.fail(error=error)
+        else:
+            operation.info(error=error)
+        if error and error not in FENCED and self.options.commit == "each":
+            kept = {name: offset for name, offset in offsets.items() if name in self.owned}
+            self.offsets = kept | self.offsets
 
 
 # --- confluent-kafka -----------------------------------------------------------------------
@@ -154,7 +161,7 @@ def run_confluent(member: Member) -> None:
                 error = next((partition.error.name() for partition in done if partition.error), None)
             except KafkaException as raised:
                 error = raised.args[0].name()
-            conclude(operation, error)
+            member.conclude(operation, offsets, error)
     consumer.close()
 
 
@@ -225,7 +232,7 @@ def run_kafka_python(member: Member) -> None:
                 consumer.commit(wanted, timeout_ms=10_000)
             except KafkaError as raised:
                 error = _kafka_python_name(raised)
-            conclude(operation, error)
+            member.conclude(operation, offsets, error)
     consumer.close(autocommit=False)
 
 
@@ -295,7 +302,7 @@ async def run_aiokafka(member: Member) -> None:
                 await consumer.commit(wanted)
             except KafkaError as raised:
                 error = _kafka_python_name(raised)
-            conclude(operation, error)
+            member.conclude(operation, offsets, error)
     # aiokafka gives up its partitions without telling the listener.
     member.revoked(names(consumer.assignment()))
     await consumer.stop()
