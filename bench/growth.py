@@ -1,11 +1,14 @@
 """Growth: the same work, with ten and a hundred times as many partitions, connections or bytes around it.
 
 The work is small requests to twenty partitions over ten connections. What should not matter is how much else
-there is; how much it does is the last figure of each.
+there is; how much it does is the last figure of each. Every size has a broker of its own, and all of them run
+and take turns: they have done the same when they are compared, so that a JVM which still gets warmer does not
+seem to get cheaper with size.
 """
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 
@@ -18,11 +21,14 @@ STEPS = (1, 10, 100)
 PARTITIONS = 20
 CONNECTIONS = 10
 LOG_MEGABYTES = 10
+# How many requests are under way at a time.
 DEPTH = 10
-REQUESTS = 5_000
-# A JVM is warm after tens of thousands; before that the first size would pay for what the others have.
+# A JVM has compiled most of what it needs after tens of thousands.
 WARM_REQUESTS = 40_000
-MOST_REPEATS = 12
+TURNS = 12
+REQUESTS_A_TURN = 2_500
+
+Work = Callable[[int], object]
 
 
 def workloads() -> Iterator[Workload]:
@@ -38,75 +44,69 @@ def workloads() -> Iterator[Workload]:
 
 
 def partitions(site: Site) -> list[Figure]:
-    with site.fresh() as server:
-        server.start()
-        subject = server.subject
+    def around(subject: Subject, step: int) -> int:
         create_topic(subject.address, "work", PARTITIONS)
-        warm(subject, site)
-        costs = []
-        have = PARTITIONS
-        for step in STEPS:
-            want = site.sized(PARTITIONS * step, at_least=PARTITIONS)
-            while have < want:
-                more = min(200, want - have)
-                create_topic(subject.address, f"ballast-{have}", more)
-                have += more
-            costs.append((have, work_over_few(subject, site)))
-    return grown("produce among {:,} partitions", costs)
+        have, want = PARTITIONS, site.sized(PARTITIONS * step, at_least=PARTITIONS)
+        while have < want:
+            more = min(200, want - have)
+            create_topic(subject.address, f"ballast-{have}", more)
+            have += more
+        return have
+
+    def work(subject: Subject, _: int, stack: ExitStack) -> Work:
+        few = connect(subject, CONNECTIONS, stack)
+        return lambda _: produce_over(few)
+
+    return grown(site, around, {"produce among {:,} partitions": work})
 
 
 def connections(site: Site) -> list[Figure]:
     """All of them are used in turn; the number of requests is the same."""
-    costs = []
-    with site.fresh() as server, ExitStack() as stack:
-        server.start()
-        subject = server.subject
+
+    def around(subject: Subject, step: int) -> int:
         create_topic(subject.address, "work", PARTITIONS)
-        warm(subject, site)
-        opened: list[Connection] = []
-        for step in STEPS:
-            count = site.sized(CONNECTIONS * step, at_least=CONNECTIONS)
-            while len(opened) < count:
-                opened.append(stack.enter_context(Connection(subject.address)))
-            produce_over(opened, 1)
-            costs.append((len(opened), requests_cost(subject, opened, site)))
-    return grown("produce over {:,} connections", costs)
+        return site.sized(CONNECTIONS * step, at_least=CONNECTIONS)
+
+    def work(subject: Subject, count: int, stack: ExitStack) -> Work:
+        opened = connect(subject, count, stack)
+        groups = [opened[start : start + CONNECTIONS] for start in range(0, count, CONNECTIONS)]
+        return lambda number: produce_over(groups[number % len(groups)])
+
+    return grown(site, around, {"produce over {:,} connections": work})
 
 
 def log_size(site: Site) -> list[Figure]:
     """Fetches of one batch anywhere in the log of one partition, and of the newest."""
-    anywhere, newest = [], []
     records = batch_of(payloads(1_000, 16))
-    with site.fresh() as server:
-        server.start()
-        subject = server.subject
+
+    def batches_of(megabytes: int) -> int:
+        return 10 * -(-megabytes * 1_000_000 // (10 * len(records)))
+
+    def around(subject: Subject, step: int) -> int:
         create_topic(subject.address, "log")
-        request = produce_frame("log", records)
-        have = 0
+        megabytes = site.sized(LOG_MEGABYTES * step)
+        request = produce_frame("log", records) * 10
         with Connection(subject.address) as connection:
-            for step in STEPS:
-                megabytes = site.sized(LOG_MEGABYTES * step)
-                while have * len(records) < megabytes * 1e6:
-                    connection.pipeline(request * 10, 10)
-                    have += 10
-                end = 1 + 16 * have
-                places = [1 + 16 * (number * 7919 % have) for number in range(1_000)]
-                if step == 1:
-                    turns = fetches(places)
-                    for number in range(site.work(WARM_REQUESTS / DEPTH)):
-                        connection.pipeline(turns[number % len(turns)], DEPTH)
-                anywhere.append((megabytes, fetch_cost(subject, connection, places, site)))
-                newest.append((megabytes, fetch_cost(subject, connection, [end - 16], site)))
-    return [
-        *grown("fetch 16 KB anywhere in {:,} MB", anywhere),
-        *grown("fetch the newest 16 KB of {:,} MB", newest),
-    ]
+            for _ in range(batches_of(megabytes) // 10):
+                connection.pipeline(request, 10)
+        return megabytes
 
+    def fetch(subject: Subject, stack: ExitStack, numbers: Sequence[int]) -> Work:
+        connection = stack.enter_context(Connection(subject.address))
+        turns = fetches([1 + 16 * number for number in numbers])
+        return lambda number: connection.pipeline(turns[number % len(turns)], DEPTH)
 
-def fetch_cost(subject: Subject, connection: Connection, offsets: Sequence[int], site: Site) -> float:
-    turns = fetches(offsets)
-    return per_request(
-        subject, lambda number: connection.pipeline(turns[number % len(turns)], DEPTH), site, 2_500
+    def anywhere(subject: Subject, megabytes: int, stack: ExitStack) -> Work:
+        have = batches_of(megabytes)
+        return fetch(subject, stack, [number * 7919 % have for number in range(1_000)])
+
+    def newest(subject: Subject, megabytes: int, stack: ExitStack) -> Work:
+        return fetch(subject, stack, [batches_of(megabytes) - 1])
+
+    return grown(
+        site,
+        around,
+        {"fetch 16 KB anywhere in {:,} MB": anywhere, "fetch the newest 16 KB of {:,} MB": newest},
     )
 
 
@@ -117,56 +117,59 @@ def fetches(offsets: Sequence[int]) -> list[bytes]:
     return [b"".join(frames[start : start + DEPTH]) for start in range(0, len(frames), DEPTH)]
 
 
-def warm(subject: Subject, site: Site) -> None:
-    with ExitStack() as stack:
-        few = [stack.enter_context(Connection(subject.address)) for _ in range(CONNECTIONS)]
-        for _ in range(site.work(WARM_REQUESTS / CONNECTIONS)):
-            produce_over(few, 1)
+def connect(subject: Subject, count: int, stack: ExitStack) -> list[Connection]:
+    return [stack.enter_context(Connection(subject.address)) for _ in range(count)]
 
 
-def work_over_few(subject: Subject, site: Site) -> float:
-    with ExitStack() as stack:
-        few = [stack.enter_context(Connection(subject.address)) for _ in range(CONNECTIONS)]
-        return requests_cost(subject, few, site)
-
-
-def requests_cost(subject: Subject, opened: list[Connection], site: Site) -> float:
-    """Seconds of the broker's CPU per 100,000 requests; groups of ten connections take turns."""
-    groups = [opened[start : start + CONNECTIONS] for start in range(0, len(opened), CONNECTIONS)]
-    return per_request(subject, lambda number: produce_over(groups[number % len(groups)], 1), site, REQUESTS)
-
-
-def produce_over(opened: list[Connection], count: int) -> None:
+def produce_over(opened: list[Connection]) -> None:
     """One request over each, to one partition after the other."""
     for number, connection in enumerate(opened):
-        connection.socket.sendall(REQUEST_OF[number % PARTITIONS] * count)
+        connection.socket.sendall(REQUEST_OF[number % PARTITIONS])
     for connection in opened:
-        for _ in range(count):
-            connection.receive()
+        connection.receive()
 
 
 REQUEST_OF = [produce_frame("work", batch(1, 100), partition=number) for number in range(PARTITIONS)]
 
 
-def per_request(subject: Subject, work: Callable[[int], object], site: Site, count: int) -> float:
-    rounds = site.work(count / 10, at_least=10)
+def grown(
+    site: Site,
+    around: Callable[[Subject, int], int],
+    works: dict[str, Callable[[Subject, int, ExitStack], Work]],
+) -> list[Figure]:
+    """The figures of works that are named by the size `around` makes of a step, each of `DEPTH` requests."""
+    figures = []
+    with ExitStack() as stack:
+        sized = []
+        for step in STEPS:
+            server = stack.enter_context(site.fresh())
+            server.start()
+            sized.append((server.subject, around(server.subject, step)))
+        for words, make in works.items():
+            costs = in_turns([(subject, make(subject, size, stack)) for subject, size in sized], site)
+            for (_, size), cost in zip(sized, costs, strict=True):
+                figures.append(Figure(f"{words.format(size)}: broker CPU", "s/100k", cost))
+            name = f"{words.format(sized[-1][1])}: growth from 1x to 100x"
+            figures.append(Figure(name, "x", costs[-1] / costs[0]))
+    return figures
 
-    def repeat(rounds: int) -> None:
-        for number in range(rounds):
-            work(number)
 
-    least = float("inf")
-    for _ in range(MOST_REPEATS):
-        cost = cost_of(subject, lambda: repeat(rounds)).cpu_seconds / (rounds * 10) * 1e5
-        # A JVM gets better for a while, which has nothing to do with size: until it no longer does.
-        if cost > least * 0.95:
-            return min(cost, least)
-        least = cost
-    return least
+def in_turns(works: Sequence[tuple[Subject, Work]], site: Site) -> list[float]:
+    """Seconds of each broker's CPU per 100,000 requests, the median of its turns."""
+    rounds = site.work(REQUESTS_A_TURN / DEPTH, at_least=10)
 
+    def turn(subject: Subject, work: Work) -> float:
+        def repeat() -> None:
+            for number in range(rounds):
+                work(number)
 
-def grown(words: str, costs: list[tuple[int, float]]) -> list[Figure]:
-    figures = [Figure(f"{words.format(size)}: broker CPU", "s/100k", cost) for size, cost in costs]
-    (_, least), (size, most) = costs[0], costs[-1]
-    # What gets cheaper has warmed up meanwhile: size did not matter.
-    return [*figures, Figure(f"{words.format(size)}: growth from 1x to 100x", "x", max(most / least, 1.0))]
+        return cost_of(subject, repeat).cpu_seconds / (rounds * DEPTH) * 1e5
+
+    for _ in range(max(1, WARM_REQUESTS // REQUESTS_A_TURN)):
+        for subject, work in works:
+            turn(subject, work)
+    samples: list[list[float]] = [[] for _ in works]
+    for _ in range(TURNS):
+        for (subject, work), costs in zip(works, samples, strict=True):
+            costs.append(turn(subject, work))
+    return [statistics.median(costs) for costs in samples]
