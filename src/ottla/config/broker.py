@@ -23,6 +23,7 @@ from ottla.config.areas.share_groups import ShareGroupSettings
 from ottla.config.areas.transactions import TransactionSettings
 from ottla.config.names import is_passed_through, refuse_removed
 from ottla.config.settings import LONG_MAX, ConfigError, MiB, declared, load, settings
+from ottla.core.principal import Principal, parse_principal
 
 AREAS = (
     NodeSettings,
@@ -68,6 +69,11 @@ class BrokerSettings(
     def metadata_dir(self) -> str:
         """Where the metadata log is: metadata.log.dir, or the first data directory."""
         return self.metadata_log_dir or self.data_dirs[0]
+
+    @property
+    def super_principals(self) -> tuple[Principal, ...]:
+        """Whom no access rule stops. Raises ValueError for what is no principal."""
+        return tuple(parse_principal(each.strip()) for each in self.super_users.split(";") if each.strip())
 
     @property
     def retention_ms(self) -> int:

@@ -23,6 +23,7 @@ from ottla.core.clock import Clock
 from ottla.core.files import Files
 from ottla.core.ids import Uuid
 from ottla.core.types import TopicPartition
+from ottla.metadata.authorizer import Authorizer
 from ottla.metadata.cluster import BrokerRegistration
 from ottla.metadata.delta import Delta
 from ottla.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, Image, Topic
@@ -84,6 +85,8 @@ class Node:
         self.node_id = settings.node_id
         self.cluster_id = ""
         self.image = Image()
+        # None where everybody may do everything.
+        self.authorizer: Authorizer | None = None
         self.replicas = Replicas(self.node_id)
         self.fetch_sessions = FetchSessions(settings.max_incremental_fetch_session_cache_slots)
         self.log_directories: list[LogDirectory] = []
@@ -153,6 +156,12 @@ class Node:
         self._parts.push_async_callback(self.quorum.close)
         self.image = self.quorum.image
         self._configure()
+        if settings.authorizer_class_name:
+            self.authorizer = Authorizer(
+                settings.super_principals,
+                allow_if_no_acl=settings.allow_everyone_if_no_acl_found,
+            )
+            self.authorizer.load(self.image.acls.values())
         await to_the_end(self._load_logs)
         self.producer_ids = ProducerIds(self.quorum, self.node_id, lambda: self.broker_epoch)
         self._parts.callback(self.producer_ids.close)
@@ -265,6 +274,8 @@ class Node:
         for topic_id, name in delta.deleted_topics.items():
             for partition in self.replicas.of_topic(name, topic_id):
                 partition.stop_leading(NO_LEADER, partition.leader_epoch, partition.partition_epoch)
+        if delta.acls and self.authorizer is not None:
+            self.authorizer.load(image.acls.values())
         self._deltas.append(delta)
         if self._applying is None or self._applying.done():
             self._applying = asyncio.get_running_loop().create_task(self._apply_deltas())

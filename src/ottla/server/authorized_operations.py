@@ -1,24 +1,60 @@
 """The operations a client may perform, as the bit fields that Metadata and the describe APIs carry (KIP-430).
 
-Bit n stands for the ACL operation with the code n. Without an authorizer everything is allowed, which is
-every operation that exists for the kind of resource.
+Bit n stands for the ACL operation with the code n. Without an authorizer that is every operation there is for
+the kind of resource.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-READ, WRITE, CREATE, DELETE, ALTER, DESCRIBE = 3, 4, 5, 6, 7, 8
-CLUSTER_ACTION, DESCRIBE_CONFIGS, ALTER_CONFIGS, IDEMPOTENT_WRITE = 9, 10, 11, 12
-
-
-def _bits(*operations: int) -> int:
-    return sum(1 << operation for operation in operations)
-
+from ottla.core.acl import CLUSTER_NAME, Operation, ResourceType
+from ottla.server.context import Context
 
 NOT_ASKED: Final = -(1 << 31)
-ON_TOPIC: Final = _bits(READ, WRITE, CREATE, DELETE, ALTER, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS)
-ON_CLUSTER: Final = _bits(
-    CREATE, ALTER, DESCRIBE, CLUSTER_ACTION, DESCRIBE_CONFIGS, ALTER_CONFIGS, IDEMPOTENT_WRITE
-)
-ON_GROUP: Final = _bits(READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS)
+
+_EXISTING: Final = {
+    ResourceType.TOPIC: (
+        Operation.READ,
+        Operation.WRITE,
+        Operation.CREATE,
+        Operation.DELETE,
+        Operation.ALTER,
+        Operation.DESCRIBE,
+        Operation.DESCRIBE_CONFIGS,
+        Operation.ALTER_CONFIGS,
+    ),
+    ResourceType.CLUSTER: (
+        Operation.CREATE,
+        Operation.ALTER,
+        Operation.DESCRIBE,
+        Operation.CLUSTER_ACTION,
+        Operation.DESCRIBE_CONFIGS,
+        Operation.ALTER_CONFIGS,
+        Operation.IDEMPOTENT_WRITE,
+    ),
+    ResourceType.GROUP: (
+        Operation.READ,
+        Operation.DELETE,
+        Operation.DESCRIBE,
+        Operation.DESCRIBE_CONFIGS,
+        Operation.ALTER_CONFIGS,
+    ),
+}
+
+
+def on_topic(ctx: Context, name: str) -> int:
+    return _allowed(ctx, ResourceType.TOPIC, name)
+
+
+def on_group(ctx: Context, group_id: str) -> int:
+    return _allowed(ctx, ResourceType.GROUP, group_id)
+
+
+def on_cluster(ctx: Context) -> int:
+    return _allowed(ctx, ResourceType.CLUSTER, CLUSTER_NAME)
+
+
+def _allowed(ctx: Context, resource_type: ResourceType, name: str) -> int:
+    operations = _EXISTING[resource_type]
+    return sum(1 << operation for operation in operations if ctx.allows(operation, resource_type, name))

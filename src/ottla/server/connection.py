@@ -19,6 +19,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from ottla.core.files import Buffer
+from ottla.core.principal import ANONYMOUS
 from ottla.protocol import headers
 from ottla.protocol.errors import KafkaError
 from ottla.protocol.wire import MalformedFrame
@@ -134,6 +135,7 @@ class Connection(asyncio.BufferedProtocol):
         "endings",
         "last_active",
         "listener_name",
+        "principal",
     )
 
     def __init__(self, listener: Listener) -> None:
@@ -141,6 +143,7 @@ class Connection(asyncio.BufferedProtocol):
         self._node = listener.node
         self._scratch = listener.scratch
         self.listener_name = listener.name
+        self.principal = ANONYMOUS
         self._transport: asyncio.Transport
         self._left: bytes = b""  # the start of a frame that has not all arrived
         self._frame: bytearray | None = None  # a large frame on its way

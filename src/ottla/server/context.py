@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ottla.core.acl import CLUSTER_NAME, Operation, ResourceType
+
 if TYPE_CHECKING:
     from ottla.runtime.node import Node
     from ottla.server.connection import Connection
@@ -27,3 +29,13 @@ class Context:
         self.client_id = client_id
         self.connection = connection
         self.node = node
+
+    def allows(self, operation: Operation, resource_type: ResourceType, name: str) -> bool:
+        """Whether whoever asks may do this. Everybody may do everything where there is no authorizer."""
+        authorizer = self.node.authorizer
+        return authorizer is None or authorizer.allows(
+            self.connection.principal, self.connection.address, operation, resource_type, name
+        )
+
+    def allows_on_cluster(self, operation: Operation) -> bool:
+        return self.allows(operation, ResourceType.CLUSTER, CLUSTER_NAME)

@@ -22,7 +22,7 @@ async def consumer_group_describe(
     if request.include_authorized_operations:
         for group in groups:
             if not group.error_code:
-                group.authorized_operations = authorized_operations.ON_GROUP
+                group.authorized_operations = authorized_operations.on_group(ctx, group.group_id)
     return ConsumerGroupDescribeResponse(groups=list(groups))
 
 

@@ -39,7 +39,7 @@ async def describe_cluster(request: DescribeClusterRequest, ctx: Context) -> Des
         brokers=described,
     )
     if request.include_cluster_authorized_operations:
-        response.cluster_authorized_operations = authorized_operations.ON_CLUSTER
+        response.cluster_authorized_operations = authorized_operations.on_cluster(ctx)
     return response
 
 

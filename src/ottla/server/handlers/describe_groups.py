@@ -24,7 +24,7 @@ async def describe_groups(request: DescribeGroupsRequest, ctx: Context) -> Descr
     if request.include_authorized_operations:
         for group in groups:
             if not group.error_code:
-                group.authorized_operations = authorized_operations.ON_GROUP
+                group.authorized_operations = authorized_operations.on_group(ctx, group.group_id)
     return DescribeGroupsResponse(groups=list(groups))
 
 

@@ -54,6 +54,8 @@ async def describe_topic_partitions(
         if end < len(topic.partitions):
             response.next_cursor = CursorResponse(topic_name=name, partition_index=end)
             break
+    for described in response.topics:
+        described.topic_authorized_operations = authorized_operations.on_topic(ctx, described.name or "")
     return response
 
 
@@ -72,7 +74,6 @@ def _unknown(name: str) -> DescribeTopicPartitionsResponseTopic:
         error_code=why_missing(name).code,
         name=name,
         is_internal=name in INTERNAL_TOPICS,
-        topic_authorized_operations=authorized_operations.ON_TOPIC,
     )
 
 
@@ -99,5 +100,4 @@ def _topic(topic: Topic, start: int, end: int, brokers: Brokers) -> DescribeTopi
         topic_id=topic.id,
         is_internal=topic.name in INTERNAL_TOPICS,
         partitions=partitions,
-        topic_authorized_operations=authorized_operations.ON_TOPIC,
     )

@@ -64,7 +64,7 @@ async def metadata(request: MetadataRequest, ctx: Context) -> MetadataResponse:
     if request.include_topic_authorized_operations:
         for topic in topics:
             if topic.name is not None:
-                topic.topic_authorized_operations = authorized_operations.ON_TOPIC
+                topic.topic_authorized_operations = authorized_operations.on_topic(ctx, topic.name)
     response = MetadataResponse(
         brokers=_brokers(brokers, ctx),
         cluster_id=node.cluster_id,
@@ -72,7 +72,7 @@ async def metadata(request: MetadataRequest, ctx: Context) -> MetadataResponse:
         topics=topics,
     )
     if request.include_cluster_authorized_operations:
-        response.cluster_authorized_operations = authorized_operations.ON_CLUSTER
+        response.cluster_authorized_operations = authorized_operations.on_cluster(ctx)
     return response
 
 
