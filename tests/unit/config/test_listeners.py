@@ -116,7 +116,8 @@ def test_an_open_listener_without_authentication_has_to_be_asked_for(host: str) 
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"authorizer.class.name": "StandardAuthorizer"}, "everybody who connects may do everything"),
+        ({"authorizer.class.name": "io.example.Authorizer"}, "io.example.Authorizer would refuse nothing"),
+        ({"super.users": "alice"}, "'alice' is no principal"),
         ({"create.topic.policy.class.name": "org.example.Names"}, "org.example.Names would refuse nothing"),
         ({"alter.config.policy.class.name": "org.example.Names"}, "org.example.Names would refuse nothing"),
         ({"remote.log.storage.system.enable": "true"}, "there is no tiered storage yet"),

@@ -9,15 +9,19 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Callable, Coroutine, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
 from ottla.config.broker import BrokerSettings, broker_settings
 from ottla.config.topic import TopicSettings, topic_settings
+from ottla.core.acl import WILDCARD, Operation, PatternType, Permission, ResourceType
 from ottla.core.ids import Uuid
+from ottla.core.principal import ANONYMOUS, Principal, parse_principal
 from ottla.core.types import TopicPartition
+from ottla.metadata.authorizer import Authorizer
 from ottla.metadata.cluster import BrokerRegistration
 from ottla.metadata.config_rules import ConfigRules
 from ottla.metadata.controller import Controller
@@ -57,11 +61,14 @@ class UnsyncedFiles(OsFiles):
     def sync_directory(self, path: str) -> None: ...
 
 
-class DialledConnection(NamedTuple):
+@dataclass
+class DialledConnection:
     listener_name: str = LISTENER
     dialled_host: str = "127.0.0.1"
     dialled_port: int = 9092
     client_host: str = "/127.0.0.1"
+    address: str = "127.0.0.1"
+    principal: Principal = ANONYMOUS
 
 
 class NoController:
@@ -117,6 +124,7 @@ class Surroundings:
         )
         self.settings: BrokerSettings = broker_settings(self.static_properties)
         self.image = Image()
+        self.authorizer: Authorizer | None = None
         self.replicas = Replicas(NODE_ID)
         self.log_directories = open_log_directories(
             [str(path)], clock=self.clock, node_id=NODE_ID, files=UnsyncedFiles()
@@ -131,6 +139,24 @@ class Surroundings:
 
     def topic_settings(self, topic: str) -> TopicSettings:
         return topic_settings(self.image.config(TOPIC_RESOURCE, topic), self.settings)
+
+    def authorize(self, *rules: tuple[Operation, ResourceType, str]) -> None:
+        """From here on there is an authorizer, and these rules are all that it allows `User:alice`."""
+        self.authorizer = Authorizer([parse_principal("User:root")])
+        self.authorizer.load(
+            stored.AccessControlEntryRecord(
+                id=Uuid(bytes(15) + bytes([number])),
+                resource_type=resource_type,
+                resource_name=name,
+                pattern_type=PatternType.LITERAL,
+                principal="User:alice",
+                host=WILDCARD,
+                operation=operation,
+                permission_type=Permission.ALLOW,
+            )
+            for number, (operation, resource_type, name) in enumerate(rules)
+        )
+        self.connection.principal = parse_principal("User:alice")
 
     def use_controller(self) -> None:
         """From here on requests to the controller are answered by the real one."""
