@@ -327,12 +327,13 @@ class Connection(asyncio.BufferedProtocol):
         except (MalformedFrame, UnicodeDecodeError) as error:
             self._refuse(f"a malformed {route.name} v{version} request: {error}")
             return
-        self._run(reply, route.handle(request, Context(version, client_id, self, self._node)))
+        ctx = Context(version, client_id, self, self._node)
+        self._run(reply, route.handle(request, ctx))
         # Who intercepts requests is to see every one of them.
         if key == PRODUCE and not self._closing and self._listener.routes.intercept is None:
             if lanes is None:
-                lanes = self._lanes = ProduceLanes()
-            lanes.learn(self._node, route, request, buffer, position, end)
+                lanes = self._lanes = ProduceLanes(self._node.authorizer)
+            lanes.learn(ctx, route, request, buffer, position, end)
 
     def _run(self, reply: Reply, steps: Steps) -> None:
         """Run a handler up to its first wait, or to its end."""

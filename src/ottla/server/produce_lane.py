@@ -8,6 +8,9 @@ recognises the next one by comparing them, which saves decoding it, handling it 
 What it cannot append goes the ordinary way, where nothing has happened yet, and is answered there. What it
 can is answered with the same bytes as the ordinary way, which a test checks. A sync that fails afterwards is
 told as the handler tells it.
+
+Where there are access rules, lanes are learned from requests that were allowed, and are forgotten when any
+rule changes: the next request goes the ordinary way and is asked about.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from collections.abc import Coroutine
 from struct import Struct
 from typing import TYPE_CHECKING, Any, Final
 
+from ottla.core.acl import Operation, ResourceType
 from ottla.core.types import INTERNAL_TOPICS
 from ottla.protocol import codec
 from ottla.protocol.errors import KafkaError
@@ -27,10 +31,12 @@ from ottla.protocol.messages.produce import (
     TopicProduceResponse,
 )
 from ottla.replication.partition import Partition
+from ottla.server.context import Context
 from ottla.server.handlers.produce import take_outcome
 from ottla.server.waiting import settled
 
 if TYPE_CHECKING:
+    from ottla.metadata.authorizer import Authorizer
     from ottla.runtime.node import Node
     from ottla.server.routes import Route
 
@@ -165,18 +171,26 @@ class ProduceLane:
 class ProduceLanes:
     """The lanes of one connection: a producer has one for each partition it writes to."""
 
-    __slots__ = ("_lanes", "_last", "_lengths")
+    __slots__ = ("_authorizer", "_lanes", "_last", "_lengths", "_rules_version")
 
     LANES_MAX: Final = 256
     LENGTHS_MAX: Final = 8
 
-    def __init__(self) -> None:
+    def __init__(self, authorizer: Authorizer | None = None) -> None:
+        self._authorizer = authorizer
+        self._rules_version = 0 if authorizer is None else authorizer.version
         self._last: ProduceLane | None = None
         self._lanes: dict[tuple[int, bytes], ProduceLane] = {}
         self._lengths: list[int] = []
 
     def find(self, buffer: bytearray, position: int, version: int) -> ProduceLane | None:
         """The lane for the request whose header starts at `position`."""
+        authorizer = self._authorizer
+        if authorizer is not None and authorizer.version != self._rules_version:
+            self._rules_version = authorizer.version
+            self._last = None
+            self._lanes.clear()
+            return None
         start = position + BEFORE_CLIENT_ID
         lane = self._last
         if lane is not None and lane.version == version and buffer.startswith(lane.prefix, start):
@@ -189,12 +203,12 @@ class ProduceLanes:
         return None
 
     def learn(
-        self, node: Node, route: Route, request: ProduceRequest, buffer: bytearray, position: int, end: int
+        self, ctx: Context, route: Route, request: ProduceRequest, buffer: bytearray, position: int, end: int
     ) -> None:
         """Remember a request that has gone the ordinary way, if it is of the common kind."""
         if len(self._lanes) >= self.LANES_MAX:
             return
-        lane = _lane_for(node, route, request, buffer, position, end)
+        lane = _lane_for(ctx, route, request, buffer, position, end)
         if lane is None:
             return
         length = len(lane.prefix)
@@ -206,9 +220,9 @@ class ProduceLanes:
 
 
 def _lane_for(
-    node: Node, route: Route, request: ProduceRequest, buffer: bytearray, position: int, end: int
+    ctx: Context, route: Route, request: ProduceRequest, buffer: bytearray, position: int, end: int
 ) -> ProduceLane | None:
-    version = route.version
+    node, version = ctx.node, route.version
     if version < FIRST_VERSION or request.acks not in (-1, 1) or request.transactional_id is not None:
         return None
     if len(request.topic_data) != 1 or len(request.topic_data[0].partition_data) != 1:
@@ -222,6 +236,8 @@ def _lane_for(
     partition = node.replicas.find(name, data.index)
     records = data.records
     if name in INTERNAL_TOPICS or partition is None or not records or len(records) < BATCH_HEADER:
+        return None
+    if not ctx.allows(Operation.WRITE, ResourceType.TOPIC, name):
         return None
     # The records and three empty sets of tagged fields are the last things in a request.
     flexible = version >= FLEXIBLE_SINCE

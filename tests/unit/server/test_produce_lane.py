@@ -6,7 +6,7 @@ import asyncio
 import socket
 import struct
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -17,6 +17,7 @@ from ottla.protocol.errors import KafkaError, KafkaStorageError
 from ottla.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from ottla.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from ottla.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from ottla.server.context import Context
 from ottla.server.produce_lane import ProduceLane, ProduceLanes
 
 PARTITIONS = 3
@@ -219,9 +220,8 @@ def test_a_frame_that_ends_where_its_length_should_be_goes_the_long_way(broker: 
     head = headers.request_head(0, version, 1, "lane")
     frame = bytearray(head + codec.encode(request, version))
     lanes = ProduceLanes()
-    lanes.learn(
-        broker.node, route, codec.decode(ProduceRequest, version, frame, len(head)), frame, 0, len(frame)
-    )
+    ctx = Context(version, "lane", cast(Any, None), broker.node)
+    lanes.learn(ctx, route, codec.decode(ProduceRequest, version, frame, len(head)), frame, 0, len(frame))
     lane = lanes.find(frame, 0, version)
     assert lane is not None
     whole = frame[: 8 + len(lane.prefix)]
