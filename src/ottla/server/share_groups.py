@@ -6,18 +6,21 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Final, Protocol
 
+from ottla.core.acl import Operation, ResourceType
 from ottla.core.ids import Uuid
 from ottla.core.share import SharePartitionKey
 from ottla.metadata.versions import SHARE_VERSION
 from ottla.protocol.errors import (
     InvalidRequest,
     KafkaError,
+    TopicAuthorizationFailed,
     UnknownTopicId,
     UnknownTopicOrPartition,
     UnsupportedVersion,
 )
 from ottla.replication.share_partition import REJECT, RENEW, Acknowledged
 from ottla.server.context import Context
+from ottla.server.group_authorization import check_group
 
 # The length of a UUID as people read it.
 LONGEST_MEMBER_ID: Final = 36
@@ -32,9 +35,10 @@ def check_share_groups(ctx: Context) -> None:
         raise UnsupportedVersion
 
 
-def check_caller(group_id: str | None, member_id: str | None) -> tuple[str, str]:
+def check_caller(ctx: Context, group_id: str | None, member_id: str | None) -> tuple[str, str]:
     if group_id is None:
         raise InvalidRequest("Invalid group id in the request.")
+    check_group(ctx, Operation.READ, group_id)
     if not member_id or len(member_id) > LONGEST_MEMBER_ID:
         raise InvalidRequest("Invalid member id in the request.")
     return group_id, member_id
@@ -63,8 +67,14 @@ class Acknowledging:
         for (topic_id, index), batches in partitions.items():
             self._results[topic_id, index] = None
             try:
-                _check_partition(ctx, topic_id, index)
+                topic = ctx.node.image.topic_by_id.get(topic_id)
+                if topic is None:
+                    raise UnknownTopicId
                 _check_batches(batches, may_renew=ctx.version >= RENEW_SINCE, is_renewal=is_renewal)
+                if not ctx.allows(Operation.READ, ResourceType.TOPIC, topic.name):
+                    raise TopicAuthorizationFailed
+                if index not in topic.partitions:
+                    raise UnknownTopicOrPartition
                 if not batches:
                     continue
                 task = ctx.node.shares.acknowledge(
@@ -91,14 +101,6 @@ class Acknowledging:
                 raise error
             self._results[place] = error
         return self._results
-
-
-def _check_partition(ctx: Context, topic_id: Uuid, index: int) -> None:
-    topic = ctx.node.image.topic_by_id.get(topic_id)
-    if topic is None:
-        raise UnknownTopicId
-    if index not in topic.partitions:
-        raise UnknownTopicOrPartition
 
 
 def _check_batches(batches: Sequence[Batch], *, may_renew: bool, is_renewal: bool) -> None:

@@ -1,4 +1,7 @@
-"""Requests to the share coordinator: one call for each partition they name (KIP-932)."""
+"""Requests to the share coordinator: one call for each partition they name (KIP-932).
+
+They are for brokers to make. This broker's own parts do not come here; see `runtime/share_states.py`.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,12 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Protocol, TypeVar
 
+from ottla.core.acl import Operation
 from ottla.core.ids import Uuid
 from ottla.core.outcome import Now, Outcome
 from ottla.core.share import SharePartitionKey
 from ottla.groups.share_state import ShareStateMachine
-from ottla.protocol.errors import KafkaError
+from ottla.protocol.errors import ClusterAuthorizationFailed, KafkaError
 from ottla.server.context import Context
 
 P = TypeVar("P", bound="Partition")
@@ -43,6 +47,18 @@ async def call_each(
 ) -> list[tuple[Uuid, list[R]]]:
     """The results by topic. A request that names no group, or a topic without partitions, has none."""
     topics = list(topics)
+    if not ctx.allows_on_cluster(Operation.CLUSTER_ACTION):
+        error = ClusterAuthorizationFailed()
+        return [
+            (
+                topic.topic_id,
+                [
+                    result(partition=asked.partition, error_code=error.code, error_message=str(error))
+                    for asked in topic.partitions
+                ],
+            )
+            for topic in topics
+        ]
     if not group_id or not all(topic.partitions for topic in topics):
         return []
     answers: list[tuple[Uuid, list[Awaitable[R]]]] = [

@@ -1,6 +1,7 @@
 """AddPartitionsToTxn, key 24, versions 0-5: make partitions part of a transaction, or ask whether they are.
 
-Clients speak versions 0 to 3, about one transaction; brokers speak 4 and 5, about any number of them.
+Clients speak versions 0 to 3, about one transaction; brokers speak 4 and 5, about any number of them. Who
+writes to an internal topic in a transaction is a coordinator, so clients cannot add one.
 """
 
 from __future__ import annotations
@@ -8,9 +9,17 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
+from ottla.core.acl import Operation, ResourceType
 from ottla.core.outcome import Now, Outcome
-from ottla.core.types import TopicPartition
-from ottla.protocol.errors import KafkaError, OperationNotAttempted, UnknownTopicOrPartition
+from ottla.core.types import INTERNAL_TOPICS, TopicPartition
+from ottla.protocol.errors import (
+    ClusterAuthorizationFailed,
+    KafkaError,
+    OperationNotAttempted,
+    TopicAuthorizationFailed,
+    TransactionalIdAuthorizationFailed,
+    UnknownTopicOrPartition,
+)
 from ottla.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,
     AddPartitionsToTxnRequest,
@@ -31,6 +40,8 @@ async def add_partitions_to_txn(
     request: AddPartitionsToTxnRequest, ctx: Context
 ) -> AddPartitionsToTxnResponse:
     if ctx.version >= BATCHED:
+        if not ctx.allows_on_cluster(Operation.CLUSTER_ACTION):
+            return AddPartitionsToTxnResponse(error_code=ClusterAuthorizationFailed.code)
         # Side by side, so that all of them wait for the same sync.
         results = await asyncio.gather(*(_add(transaction, ctx) for transaction in request.transactions))
         return AddPartitionsToTxnResponse(
@@ -54,14 +65,14 @@ async def _add(
     partitions = dict.fromkeys(
         TopicPartition(topic.name, number) for topic in transaction.topics for number in topic.partitions
     )
-    unknown = {partition for partition in partitions if not _exists(partition, ctx)}
-    if unknown:
+    if ctx.version < BATCHED and not ctx.allows(
+        Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transaction.transactional_id
+    ):
+        return _results(dict.fromkeys(partitions, TransactionalIdAuthorizationFailed.code))
+    wrong = {partition: error.code for partition in partitions if (error := _why_not(partition, ctx))}
+    if wrong:
         # One partition that cannot be added fails them all.
-        codes = {
-            partition: (UnknownTopicOrPartition if partition in unknown else OperationNotAttempted).code
-            for partition in partitions
-        }
-        return _results(codes)
+        return _results(dict.fromkeys(partitions, OperationNotAttempted.code) | wrong)
 
     def asked(machine: TransactionMachine, now: Now, ticket: object) -> Outcome:
         producer = (transaction.transactional_id, transaction.producer_id, transaction.producer_epoch)
@@ -78,9 +89,17 @@ async def _add(
         return _results(dict.fromkeys(partitions, code_for(error, ctx.version)))
 
 
-def _exists(partition: TopicPartition, ctx: Context) -> bool:
-    topic = ctx.node.image.topics.get(partition.topic)
-    return topic is not None and partition.partition in topic.partitions
+def _why_not(partition: TopicPartition, ctx: Context) -> type[KafkaError] | None:
+    """What keeps a partition from being added, if anything does."""
+    name, number = partition
+    if ctx.version < BATCHED and (
+        name in INTERNAL_TOPICS or not ctx.allows(Operation.WRITE, ResourceType.TOPIC, name)
+    ):
+        return TopicAuthorizationFailed
+    topic = ctx.node.image.topics.get(name)
+    if topic is None or number not in topic.partitions:
+        return UnknownTopicOrPartition
+    return None
 
 
 def _results(codes: dict[TopicPartition, int]) -> list[AddPartitionsToTxnTopicResult]:

@@ -6,6 +6,7 @@ group.consumer.heartbeat.interval.ms as by Kafka.
 
 from __future__ import annotations
 
+from ottla.core.acl import Operation
 from ottla.protocol.errors import KafkaError
 from ottla.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
@@ -13,6 +14,7 @@ from ottla.protocol.messages.consumer_group_heartbeat import (
 )
 from ottla.server.caller import caller_of
 from ottla.server.context import Context
+from ottla.server.group_authorization import check_group, check_subscription
 
 
 async def consumer_group_heartbeat(
@@ -21,6 +23,8 @@ async def consumer_group_heartbeat(
     caller = caller_of(ctx)
     response: ConsumerGroupHeartbeatResponse
     try:
+        check_group(ctx, Operation.READ, request.group_id)
+        check_subscription(ctx, request.subscribed_topic_names)
         response = await ctx.node.groups.call(
             request.group_id,
             lambda machine, now, ticket: machine.consumer_group_heartbeat(request, caller, now),

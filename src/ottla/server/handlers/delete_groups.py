@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from ottla.core.acl import Operation
 from ottla.groups.share.admin import delete_states
 from ottla.protocol.errors import KafkaError
 from ottla.protocol.messages.delete_groups import (
@@ -12,6 +13,7 @@ from ottla.protocol.messages.delete_groups import (
     DeleteGroupsResponse,
 )
 from ottla.server.context import Context
+from ottla.server.group_authorization import check_group
 
 
 async def delete_groups(request: DeleteGroupsRequest, ctx: Context) -> DeleteGroupsResponse:
@@ -22,6 +24,7 @@ async def delete_groups(request: DeleteGroupsRequest, ctx: Context) -> DeleteGro
 
 async def _delete(group_id: str, ctx: Context) -> DeletableGroupResult:
     try:
+        check_group(ctx, Operation.DELETE, group_id)
         states = await ctx.node.groups.call(
             group_id, lambda machine, now, ticket: delete_states(machine, group_id)
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
+from ottla.core.acl import Operation
 from ottla.core.outcome import Outcome
 from ottla.protocol.errors import GroupIdNotFound, KafkaError
 from ottla.protocol.messages.describe_groups import (
@@ -14,6 +15,7 @@ from ottla.protocol.messages.describe_groups import (
 )
 from ottla.server import authorized_operations
 from ottla.server.context import Context
+from ottla.server.group_authorization import check_group
 
 NOT_FOUND_SINCE: Final = 6  # before, a group that does not exist is only dead
 DEAD: Final = "Dead"
@@ -31,6 +33,7 @@ async def describe_groups(request: DescribeGroupsRequest, ctx: Context) -> Descr
 async def _describe(group_id: str, ctx: Context) -> DescribedGroup:
     described: DescribedGroup
     try:
+        check_group(ctx, Operation.DESCRIBE, group_id)
         described = await ctx.node.groups.call(
             group_id, lambda machine, now, ticket: Outcome(reply=machine.describe_group(group_id))
         )

@@ -6,9 +6,10 @@ import asyncio
 from collections.abc import Iterable
 from typing import Final
 
+from ottla.core.acl import Operation
 from ottla.core.share import UNINITIALIZED, SharePartitionKey
 from ottla.groups.share import admin
-from ottla.protocol.errors import KafkaError
+from ottla.protocol.errors import KafkaError, TopicAuthorizationFailed
 from ottla.protocol.messages.describe_share_group_offsets import (
     DescribeShareGroupOffsetsRequest,
     DescribeShareGroupOffsetsRequestGroup,
@@ -18,6 +19,7 @@ from ottla.protocol.messages.describe_share_group_offsets import (
     DescribeShareGroupOffsetsResponseTopic,
 )
 from ottla.server.context import Context
+from ottla.server.group_authorization import check_group, split_topics
 from ottla.server.hosting import hosted
 from ottla.server.share_groups import check_share_groups
 
@@ -37,18 +39,39 @@ async def _describe(
     answer = DescribeShareGroupOffsetsResponseGroup(group_id=asked.group_id)
     try:
         check_share_groups(ctx)
+        check_group(ctx, Operation.DESCRIBE, asked.group_id)
         if asked.topics is None:
             named = await _all_topics(asked.group_id, ctx)
         else:
             named = [(topic.topic_name, topic.partitions) for topic in asked.topics]
+        allowed, refused = split_topics(ctx, Operation.DESCRIBE, named, lambda topic: topic[0])
         topics = await asyncio.gather(
-            *(_topic(asked.group_id, name, indices, ctx) for name, indices in named)
+            *(_topic(asked.group_id, name, indices, ctx) for name, indices in allowed)
         )
     except KafkaError as error:
         answer.error_code, answer.error_message = error.code, str(error)
         return answer
     answer.topics = list(topics)
+    if asked.topics is not None:  # else those that may not be described are not there
+        answer.topics += [_refused(name, indices) for name, indices in refused]
     return answer
+
+
+def _refused(name: str, indices: Iterable[int]) -> DescribeShareGroupOffsetsResponseTopic:
+    error = TopicAuthorizationFailed()
+    return DescribeShareGroupOffsetsResponseTopic(
+        topic_name=name,
+        partitions=[
+            DescribeShareGroupOffsetsResponsePartition(
+                partition_index=index,
+                start_offset=UNINITIALIZED,
+                lag=NO_LAG,
+                error_code=error.code,
+                error_message=str(error),
+            )
+            for index in indices
+        ],
+    )
 
 
 async def _all_topics(group_id: str, ctx: Context) -> list[tuple[str, list[int]]]:

@@ -7,15 +7,18 @@ request is one of transactions of version 2 (KIP-890), whatever the cluster's le
 
 from __future__ import annotations
 
+from ottla.core.acl import Operation
 from ottla.protocol.errors import KafkaError
 from ottla.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
 from ottla.server.context import Context
+from ottla.server.group_authorization import check_transactional_id
 from ottla.server.transaction_calls import code_for, with_producer_id
 
 
 async def end_txn(request: EndTxnRequest, ctx: Context) -> EndTxnResponse:
     version = ctx.version
     try:
+        check_transactional_id(ctx, Operation.WRITE, request.transactional_id)
         response: EndTxnResponse = await with_producer_id(
             ctx.node,
             request.transactional_id,

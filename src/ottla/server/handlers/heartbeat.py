@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from ottla.core.acl import Operation
 from ottla.protocol.errors import CoordinatorLoadInProgress, KafkaError
 from ottla.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from ottla.server.caller import caller_of
 from ottla.server.context import Context
+from ottla.server.group_authorization import check_group
 
 
 async def heartbeat(request: HeartbeatRequest, ctx: Context) -> HeartbeatResponse:
     caller = caller_of(ctx)
     response: HeartbeatResponse
     try:
+        check_group(ctx, Operation.READ, request.group_id)
         response = await ctx.node.groups.call(
             request.group_id, lambda machine, now, ticket: machine.heartbeat(request, caller, now)
         )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from ottla.core.acl import Operation
 from ottla.protocol.errors import KafkaError, UnknownMemberId
 from ottla.protocol.messages.leave_group import (
     LeaveGroupRequest,
@@ -16,6 +17,7 @@ from ottla.protocol.messages.leave_group import (
 )
 from ottla.server.caller import caller_of
 from ottla.server.context import Context
+from ottla.server.group_authorization import check_group
 
 SEVERAL_SINCE: Final = 3
 
@@ -26,6 +28,7 @@ async def leave_group(request: LeaveGroupRequest, ctx: Context) -> LeaveGroupRes
         request.members = [MemberIdentity(member_id=request.member_id)]
     response: LeaveGroupResponse
     try:
+        check_group(ctx, Operation.READ, request.group_id)
         response = await ctx.node.groups.call(
             request.group_id, lambda machine, now, ticket: machine.leave_group(request, caller, now)
         )

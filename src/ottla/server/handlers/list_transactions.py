@@ -1,10 +1,12 @@
 """ListTransactions, key 66, versions 0-2: the transactional ids that are coordinated here.
 
-A pattern (version 2) only ever matches ids that are made of the characters of topic names.
+A pattern (version 2) only ever matches ids that are made of the characters of topic names. Only those that
+may be described are listed.
 """
 
 from __future__ import annotations
 
+from ottla.core.acl import Operation, ResourceType
 from ottla.protocol.errors import KafkaError
 from ottla.protocol.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
 from ottla.server.context import Context
@@ -21,7 +23,12 @@ async def list_transactions(request: ListTransactionsRequest, ctx: Context) -> L
         return ListTransactionsResponse(error_code=error.code)
     return ListTransactionsResponse(
         unknown_state_filters=wanted.unknown_states,
-        transaction_states=[state for states in lists for state in states],
+        transaction_states=[
+            state
+            for states in lists
+            for state in states
+            if ctx.allows(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, state.transactional_id)
+        ],
     )
 
 

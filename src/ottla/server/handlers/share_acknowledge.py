@@ -28,7 +28,7 @@ async def share_acknowledge(request: ShareAcknowledgeRequest, ctx: Context) -> S
     shares = ctx.node.shares
     try:
         check_share_groups(ctx)
-        group_id, member_id = check_caller(request.group_id, request.member_id)
+        group_id, member_id = check_caller(ctx, request.group_id, request.member_id)
         shares.sessions.acknowledge(group_id, member_id, request.share_session_epoch)
     except KafkaError as error:
         return ShareAcknowledgeResponse(error_code=error.code, error_message=str(error))

@@ -8,9 +8,15 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
+from ottla.core.acl import Operation
 from ottla.core.ids import Uuid
 from ottla.core.share import SharePartitionKey
-from ottla.protocol.errors import InvalidRequest, KafkaError, ShareSessionLimitReached
+from ottla.protocol.errors import (
+    InvalidRequest,
+    KafkaError,
+    ShareSessionLimitReached,
+    TopicAuthorizationFailed,
+)
 from ottla.protocol.messages.share_fetch import (
     AcquiredRecords,
     LeaderIdAndEpoch,
@@ -22,6 +28,7 @@ from ottla.protocol.messages.share_fetch import (
 from ottla.replication.share_session import FINAL_EPOCH, INITIAL_EPOCH, ShareSession
 from ottla.runtime.share_fetch import Fetched, Results, Wanted, fetch
 from ottla.server.context import Context
+from ottla.server.group_authorization import name_by_id, split_topics
 from ottla.server.share_groups import (
     RENEW_SINCE,
     Acknowledging,
@@ -39,7 +46,7 @@ _ZEROS: Final = ("max_bytes", "min_bytes", "max_records", "max_wait_ms")
 async def share_fetch(request: ShareFetchRequest, ctx: Context) -> ShareFetchResponse:
     try:
         check_share_groups(ctx)
-        group_id, member_id = check_caller(request.group_id, request.member_id)
+        group_id, member_id = check_caller(ctx, request.group_id, request.member_id)
         is_renewal = ctx.version >= RENEW_SINCE and request.is_renew_ack
         if is_renewal:
             _check_renewal(request)
@@ -64,11 +71,16 @@ async def share_fetch(request: ShareFetchRequest, ctx: Context) -> ShareFetchRes
     is_closing = request.share_session_epoch == FINAL_EPOCH
     fetched: Results = {}
     if not is_closing and not is_renewal:
-        fetched = await fetch(
-            ctx.node.shares,
-            _wanted(request, group_id, member_id, ctx),
+        allowed, refused = split_topics(
+            ctx,
+            Operation.READ,
             [SharePartitionKey(group_id, *place) for place in session.in_turn()],
+            lambda key: name_by_id(ctx, key.topic_id),
         )
+        if allowed or not refused:  # else there is nothing to wait for
+            fetched = await fetch(ctx.node.shares, _wanted(request, group_id, member_id, ctx), allowed)
+        for key in refused:
+            fetched[key] = TopicAuthorizationFailed()
     acknowledged = await acknowledging.stored()
     if is_closing:
         end_session(ctx, group_id, member_id)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 
+from ottla.core.acl import Operation
 from ottla.core.caller import Caller
 from ottla.groups.share.heartbeat import Heard, heartbeat
 from ottla.protocol.errors import InvalidRequest, KafkaError
@@ -19,6 +20,7 @@ from ottla.protocol.messages.share_group_heartbeat import (
 )
 from ottla.server.caller import caller_of
 from ottla.server.context import Context
+from ottla.server.group_authorization import check_group, check_subscription
 from ottla.server.share_groups import LONGEST_MEMBER_ID, check_share_groups
 
 
@@ -28,8 +30,10 @@ async def share_group_heartbeat(
     caller = caller_of(ctx)
     try:
         check_share_groups(ctx)
+        check_group(ctx, Operation.READ, request.group_id)
         if not 0 < len(request.member_id) <= LONGEST_MEMBER_ID:
             raise InvalidRequest("Invalid member id in the request.")
+        check_subscription(ctx, request.subscribed_topic_names)
         heard = await _beat(request, caller, ctx, may_wait=True)
         if heard.initialize is not None:
             initializing = ctx.node.shares.initialize_soon(heard.initialize)

@@ -2,13 +2,15 @@
 
 The first ones of a transaction need the word of its coordinator, as the first batch in any partition does
 (`runtime/verification.py`). Until version 4 the client has said AddOffsetsToTxn; from version 5 on the
-partition of the group becomes part of the transaction here.
+partition of the group becomes part of the transaction here. A topic that may not be read concerns its
+partitions alone.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from ottla.core.acl import Operation
 from ottla.core.outcome import Now, Outcome
 from ottla.core.types import CONSUMER_OFFSETS
 from ottla.protocol.errors import (
@@ -18,9 +20,11 @@ from ottla.protocol.errors import (
     InvalidGroupId,
     KafkaError,
     NotCoordinator,
+    TopicAuthorizationFailed,
 )
 from ottla.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestTopic,
     TxnOffsetCommitResponse,
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
@@ -30,6 +34,7 @@ from ottla.runtime import verification
 from ottla.runtime.shard import coordinator_error
 from ottla.server.caller import caller_of
 from ottla.server.context import Context
+from ottla.server.group_authorization import check_group, check_transactional_id, split_topics
 from ottla.storage.producer_state import Verification
 
 if TYPE_CHECKING:
@@ -42,8 +47,14 @@ NO_SEQUENCE: Final = -1  # coordinators do not number their batches
 async def txn_offset_commit(request: TxnOffsetCommitRequest, ctx: Context) -> TxnOffsetCommitResponse:
     caller = caller_of(ctx)
     producer = (request.producer_id, request.producer_epoch)
+    asked = request.topics
     response: TxnOffsetCommitResponse
     try:
+        check_transactional_id(ctx, Operation.WRITE, request.transactional_id)
+        check_group(ctx, Operation.READ, request.group_id)
+        request.topics, refused = split_topics(ctx, Operation.READ, asked, lambda topic: topic.name)
+        if refused and not request.topics:
+            raise TopicAuthorizationFailed
         if not request.group_id:
             raise InvalidGroupId
         await ctx.node.groups.prepare()
@@ -58,9 +69,12 @@ async def txn_offset_commit(request: TxnOffsetCommitRequest, ctx: Context) -> Tx
 
         response = await ctx.node.groups.call(request.group_id, command, transaction=producer)
     except CoordinatorLoadInProgress as error:
-        return _refused(request, error if ctx.version >= LOADING_SINCE else CoordinatorNotAvailable())
+        known = error if ctx.version >= LOADING_SINCE else CoordinatorNotAvailable()
+        return TxnOffsetCommitResponse(topics=_refused(asked, known))
     except KafkaError as error:
-        return _refused(request, coordinator_error(error))
+        return TxnOffsetCommitResponse(topics=_refused(asked, coordinator_error(error)))
+    if refused:
+        response.topics = _refused(refused, TopicAuthorizationFailed()) + response.topics
     return response
 
 
@@ -91,18 +105,16 @@ async def _verify(request: TxnOffsetCommitRequest, partition: Partition, ctx: Co
             raise error
 
 
-def _refused(request: TxnOffsetCommitRequest, error: KafkaError) -> TxnOffsetCommitResponse:
-    return TxnOffsetCommitResponse(
-        topics=[
-            TxnOffsetCommitResponseTopic(
-                name=topic.name,
-                partitions=[
-                    TxnOffsetCommitResponsePartition(
-                        partition_index=each.partition_index, error_code=error.code
-                    )
-                    for each in topic.partitions
-                ],
-            )
-            for topic in request.topics
-        ]
-    )
+def _refused(
+    topics: list[TxnOffsetCommitRequestTopic], error: KafkaError
+) -> list[TxnOffsetCommitResponseTopic]:
+    return [
+        TxnOffsetCommitResponseTopic(
+            name=topic.name,
+            partitions=[
+                TxnOffsetCommitResponsePartition(partition_index=each.partition_index, error_code=error.code)
+                for each in topic.partitions
+            ],
+        )
+        for topic in topics
+    ]

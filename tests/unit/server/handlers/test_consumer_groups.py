@@ -21,6 +21,7 @@ from ottla.protocol.errors import (
 )
 from ottla.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from ottla.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from ottla.server.context import Context
 from ottla.server.handlers.consumer_group_describe import consumer_group_describe
 from ottla.server.handlers.consumer_group_heartbeat import consumer_group_heartbeat
 from ottla.testing.group_scenario import ScenarioTopics
@@ -45,16 +46,19 @@ class GroupsInMemory:
         return self.shard.call(command)
 
 
-class Asking:
-    """Stands for the node, the connection and the context of one request."""
+class Asked:
+    """Stands for the node and the connection of one request."""
 
-    def __init__(self, groups: GroupsInMemory, version: int) -> None:
-        self.node = self
-        self.connection = self
+    client_host = "/127.0.0.1"
+    authorizer = None
+
+    def __init__(self, groups: GroupsInMemory) -> None:
         self.groups = groups
-        self.version = version
-        self.client_id = "client"
-        self.client_host = "/127.0.0.1"
+
+
+def asking(groups: GroupsInMemory, version: int) -> Context:
+    asked = Asked(groups)
+    return Context(version, "client", asked, asked)  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -64,14 +68,14 @@ def groups() -> GroupsInMemory:
 
 def heartbeat(groups: GroupsInMemory, version: int, **fields: Any) -> Any:
     request = ConsumerGroupHeartbeatRequest(**{"group_id": "g", **fields})
-    return asyncio.run(consumer_group_heartbeat(request, Asking(groups, version)))  # type: ignore[arg-type]
+    return asyncio.run(consumer_group_heartbeat(request, asking(groups, version)))
 
 
 def describe(groups: GroupsInMemory, *group_ids: str, operations: bool = False) -> list[Any]:
     request = ConsumerGroupDescribeRequest(
         group_ids=list(group_ids), include_authorized_operations=operations
     )
-    return asyncio.run(consumer_group_describe(request, Asking(groups, 1))).groups  # type: ignore[arg-type]
+    return asyncio.run(consumer_group_describe(request, asking(groups, 1))).groups
 
 
 JOINING: dict[str, Any] = {
