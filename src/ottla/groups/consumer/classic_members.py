@@ -107,7 +107,7 @@ def _join(group: ConsumerGroup, request: JoinGroupRequest, caller: Caller, now: 
             ],
         ),
     )
-    progress = Progress(group, before, member, now, outcome, replaced=replaced)
+    progress = Progress(group, before, member, caller, now, outcome, replaced=replaced)
     owned = partitions_of(subscription.owned_partitions, machine.topics)
     if (
         replaced is not None

@@ -93,13 +93,15 @@ def heartbeat(
     before, replaced = _member(group, request, owned, outcome)
     member = _updated(before, request, caller)
     interval_ms = machine.group_settings(group.group_id).consumer_heartbeat_interval_ms
+    if caller.may_describe is not None and _is_overdue(group, now):
+        group.is_stale = True
     if (
         member is not before
         or group.is_stale
         or group.epoch != group.assignment_epoch
         or not member.is_reconciled(group.epoch)
     ):
-        progress = Progress(group, before, member, now, outcome, replaced=replaced)
+        progress = Progress(group, before, member, caller, now, outcome, replaced=replaced)
         member = progress.run(owned)
         if progress.is_waiting:
             interval_ms = min(interval_ms, WAITING_INTERVAL_MS)
@@ -234,6 +236,12 @@ def _is_full(request: ConsumerGroupHeartbeatRequest) -> bool:
         and (request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None)
         and request.topic_partitions is not None
     )
+
+
+def _is_overdue(group: ConsumerGroup, now: Now) -> bool:
+    """Whether access rules may have changed what regular expressions stand for."""
+    interval_ms = group.machine.settings().group_consumer_regex_refresh_interval_ms
+    return any(now.wall_ms > found.timestamp + interval_ms for found in group.resolved.values())
 
 
 def assignment_of(member: Member) -> Assignment:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Set
 from functools import partial
 
+from ottla.core.caller import Caller
 from ottla.core.ids import Uuid
 from ottla.core.outcome import Now, Outcome
 from ottla.core.topics import Topics
@@ -39,6 +40,7 @@ class Progress:
         group: ConsumerGroup,
         before: Member,
         member: Member,
+        caller: Caller,
         now: Now,
         outcome: Outcome,
         *,
@@ -47,6 +49,7 @@ class Progress:
         self.group = group
         self.before = before
         self.member = member
+        self.may_describe = caller.may_describe
         self.now = now
         self.outcome = outcome
         self.replaced = replaced
@@ -117,11 +120,14 @@ class Progress:
             if known is not None and not group.is_stale:
                 resolved[regex] = known
                 continue
-            found = resolve(compiled(regex), self.topics)
+            found = resolve(compiled(regex), self.topics, self.may_describe)
             resolved[regex] = Resolved(found, self.now.wall_ms)
             if known is None or known.topics != found:
                 changed = True
-                write(records.regular_expression(group.group_id, regex, found, self.now.wall_ms))
+            elif self.may_describe is None:
+                continue
+            # Even if it is the same: when it was resolved says when the access rules are asked again.
+            write(records.regular_expression(group.group_id, regex, found, self.now.wall_ms))
         for regex in group.resolved.keys() - used:
             write(records.no_regular_expression(group.group_id, regex))
         self.resolved = resolved

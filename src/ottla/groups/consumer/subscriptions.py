@@ -1,13 +1,14 @@
 """What the members of a consumer group subscribe to, taken together.
 
 Members subscribe by name, by a regular expression, or both. What an expression stands for is written to the
-log, so that it is the same for everybody and for the next coordinator.
+log, so that it is the same for everybody and for the next coordinator. It never stands for topics that the
+member may not see whose heartbeat it was resolved in; another member may see more or fewer (as in Kafka).
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from ottla.core.ids import Uuid
@@ -60,6 +61,8 @@ def metadata_hash(names: Iterable[str], topics: Topics) -> int:
     return 0 if digest is None else int.from_bytes(digest.digest(), "big", signed=True)
 
 
-def resolve(pattern: Pattern, topics: Topics) -> frozenset[str]:
-    """The topics whose whole name matches."""
-    return frozenset(pattern.matching(topics.names()))
+def resolve(
+    pattern: Pattern, topics: Topics, may_describe: Callable[[str], bool] | None = None
+) -> frozenset[str]:
+    """The topics whose whole name matches, as far as they may be seen."""
+    return frozenset(filter(may_describe, pattern.matching(topics.names())))

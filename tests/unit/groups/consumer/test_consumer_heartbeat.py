@@ -38,12 +38,12 @@ JOINING: dict[str, Any] = {
 
 
 def beat(shard: GroupShard, member_id: str, epoch: int, **fields: Any) -> ConsumerGroupHeartbeatResponse:
-    version = fields.pop("version", 1)
+    version, may_describe = fields.pop("version", 1), fields.pop("may_describe", None)
     given = JOINING if epoch == 0 else {}
     request = ConsumerGroupHeartbeatRequest(
         group_id="g", member_id=member_id, member_epoch=epoch, **{**given, **fields}
     )
-    caller = Caller("c", "/127.0.0.1", version)
+    caller = Caller("c", "/127.0.0.1", version, may_describe)
     reply: ConsumerGroupHeartbeatResponse = shard.call(
         lambda machine, now, _: machine.consumer_group_heartbeat(request, caller, now)
     )
@@ -262,3 +262,41 @@ def test_describing_a_group_shows_what_a_member_still_has_to_give_up(shard: Grou
     assert (member.rack_id, member.subscribed_topic_regex, member.member_type) == ("r", "u", 1)
     assert sum(len(each.partitions) for each in member.assignment.topic_partitions) == 5
     assert sum(len(each.partitions) for each in member.target_assignment.topic_partitions) < 5
+
+
+BY_PATTERN: dict[str, Any] = {"subscribed_topic_names": None, "subscribed_topic_regex": ".*"}
+
+
+def assigned(shard: GroupShard, reply: ConsumerGroupHeartbeatResponse) -> list[str | None]:
+    assert reply.assignment is not None
+    return [shard.topics.name_of(topic.topic_id) for topic in reply.assignment.topic_partitions]
+
+
+def test_an_expression_does_not_stand_for_topics_that_the_member_may_not_see(shard: GroupShard) -> None:
+    reply = beat(shard, "a", 0, **BY_PATTERN, may_describe={"u"}.__contains__)
+
+    assert assigned(shard, reply) == ["u"]
+    assert group_of(shard).resolved[".*"].topics == {"u"}
+
+
+def test_after_a_while_an_expression_stands_for_what_the_member_may_see_by_then() -> None:
+    shard = GroupShard(group_consumer_regex_refresh_interval_ms=10_000)
+    visible = {"u"}
+    beat(shard, "a", 0, **BY_PATTERN, may_describe=visible.__contains__)
+    beat(shard, "a", 2, may_describe=visible.__contains__)
+    visible.add("t")
+
+    shard.advance(10_000)
+    assert beat(shard, "a", 2, may_describe=visible.__contains__).assignment is None
+    shard.advance(1)
+    reply = beat(shard, "a", 2, may_describe=visible.__contains__)
+    assert (reply.member_epoch, sorted(filter(None, assigned(shard, reply)))) == (3, ["t", "u"])
+
+    # The same once more is written down, and is no reason for anything else.
+    for _ in range(2):
+        shard.advance(10_001)
+        shard.take_news()
+        assert beat(shard, "a", 3, may_describe=visible.__contains__).assignment is None
+        assert len(shard.take_news()) == 2
+        assert beat(shard, "a", 3, may_describe=visible.__contains__).member_epoch == 3
+        assert len(shard.take_news()) == 1
