@@ -52,6 +52,9 @@ def on_group(ctx: Context, group_id: str) -> int:
 
 
 def on_cluster(ctx: Context) -> int:
+    """Nothing at all for who may not describe the cluster."""
+    if not ctx.allows_on_cluster(Operation.DESCRIBE):
+        return 0
     return _allowed(ctx, ResourceType.CLUSTER, CLUSTER_NAME)
 
 

@@ -13,7 +13,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar
 
 from ottla.config.describe import Layers
 from ottla.config.settings import ConfigError, InvalidChange
+from ottla.core.acl import CLUSTER_NAME, Operation, ResourceType
 from ottla.protocol.errors import InvalidConfig, InvalidRequest, KafkaError, UnknownServerError
+from ottla.server import authorization
+from ottla.server.context import Context
 
 if TYPE_CHECKING:
     from ottla.runtime.node import Node
@@ -23,6 +26,15 @@ BROKER: Final = 4
 BROKER_LOGGER: Final = 8
 CLIENT_METRICS: Final = 16
 GROUP: Final = 32
+
+# Whose rules say who may see and alter configs. What has none of its own is the cluster's.
+_GUARDED_AS: Final = {
+    TOPIC: ResourceType.TOPIC,
+    GROUP: ResourceType.GROUP,
+    BROKER: ResourceType.CLUSTER,
+    BROKER_LOGGER: ResourceType.CLUSTER,
+    CLIENT_METRICS: ResourceType.CLUSTER,
+}
 
 
 class Resource(Protocol):
@@ -45,6 +57,14 @@ class Outcome(NamedTuple):
 
 
 R = TypeVar("R", bound=Resource)
+
+
+def check_allowed(ctx: Context, operation: Operation, resource: Resource) -> None:
+    """Raise unless whoever asks may do this. A kind that does not exist is for others to refuse."""
+    kind = _GUARDED_AS.get(resource.resource_type)
+    if kind is not None:
+        name = CLUSTER_NAME if kind is ResourceType.CLUSTER else resource.resource_name
+        authorization.check(ctx, operation, kind, name)
 
 
 async def alter(

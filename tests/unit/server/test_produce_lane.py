@@ -258,7 +258,7 @@ def test_lanes_are_bounded(broker: Broker) -> None:
         request.timeout_ms = number
         frame = bytearray(headers.request_head(0, 9, 1, "lane") + codec.encode(request, 9))
         decoded = codec.decode(ProduceRequest, 9, frame, len(headers.request_head(0, 9, 1, "lane")))
-        lanes.learn(broker.node, route, decoded, frame, 0, len(frame))
+        lanes.learn(Context(9, "lane", cast(Any, None), broker.node), route, decoded, frame, 0, len(frame))
     assert len(lanes._lanes) == ProduceLanes.LANES_MAX
 
 

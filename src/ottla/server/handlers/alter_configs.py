@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from ottla.config.alter import replace_broker
+from ottla.core.acl import Operation
 from ottla.protocol.errors import InvalidRequest
 from ottla.protocol.messages.alter_configs import (
     AlterConfigsRequest,
@@ -22,6 +23,7 @@ from ottla.server.config_resources import (
     GROUP,
     TOPIC,
     alter,
+    check_allowed,
     check_node_id,
     check_values,
     kafka_errors,
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
 async def alter_configs(request: AlterConfigsRequest, ctx: Context) -> AlterConfigsResponse:
     def settle(resource: AlterConfigsResource) -> bool:
         _check(resource, ctx.node)
+        check_allowed(ctx, Operation.ALTER_CONFIGS, resource)
         return False
 
     async def forward(resources: list[AlterConfigsResource]) -> Iterable[AlterConfigsResourceResponse]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from ottla.core.acl import Operation
 from ottla.protocol.errors import KafkaError
 from ottla.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
 )
+from ottla.server.authorization import check_cluster
 from ottla.server.context import Context
 
 
@@ -14,6 +16,7 @@ async def alter_partition_reassignments(
     request: AlterPartitionReassignmentsRequest, ctx: Context
 ) -> AlterPartitionReassignmentsResponse:
     try:
+        check_cluster(ctx, Operation.ALTER)
         response: AlterPartitionReassignmentsResponse = await ctx.node.quorum.submit(request, ctx.version)
     except KafkaError as error:
         return AlterPartitionReassignmentsResponse(error_code=error.code, error_message=str(error))

@@ -5,16 +5,31 @@ Answers once the new partitions can be used on this broker.
 
 from __future__ import annotations
 
-from ottla.protocol.errors import KafkaError
+from ottla.core.acl import Operation
+from ottla.protocol.errors import KafkaError, TopicAuthorizationFailed
 from ottla.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
     CreatePartitionsTopicResult,
 )
+from ottla.server.authorization import AllowedTopics, refused_topics
 from ottla.server.context import Context
 
 
 async def create_partitions(request: CreatePartitionsRequest, ctx: Context) -> CreatePartitionsResponse:
+    if ctx.node.authorizer is None:
+        return await _create(request, ctx)
+    refused = refused_topics((topic.name for topic in request.topics), AllowedTopics(ctx, Operation.ALTER))
+    request.topics = [topic for topic in request.topics if topic.name not in refused]
+    response = await _create(request, ctx) if request.topics else CreatePartitionsResponse()
+    response.results += [
+        CreatePartitionsTopicResult(name=name, error_code=TopicAuthorizationFailed.code)
+        for name in sorted(refused)
+    ]
+    return response
+
+
+async def _create(request: CreatePartitionsRequest, ctx: Context) -> CreatePartitionsResponse:
     try:
         response: CreatePartitionsResponse = await ctx.node.quorum.submit(request, ctx.version)
     except KafkaError as error:

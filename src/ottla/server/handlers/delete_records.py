@@ -8,8 +8,15 @@ from __future__ import annotations
 
 from typing import Final
 
+from ottla.core.acl import Operation
 from ottla.core.types import INTERNAL_TOPICS
-from ottla.protocol.errors import InvalidTopic, KafkaError, OffsetOutOfRange, PolicyViolation
+from ottla.protocol.errors import (
+    InvalidTopic,
+    KafkaError,
+    OffsetOutOfRange,
+    PolicyViolation,
+    TopicAuthorizationFailed,
+)
 from ottla.protocol.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsPartitionResult,
@@ -17,6 +24,7 @@ from ottla.protocol.messages.delete_records import (
     DeleteRecordsResponse,
     DeleteRecordsTopicResult,
 )
+from ottla.server.authorization import AllowedTopics
 from ottla.server.context import Context
 from ottla.server.hosting import hosted, using_disk
 
@@ -25,13 +33,23 @@ NO_WATERMARK: Final = -1
 
 
 async def delete_records(request: DeleteRecordsRequest, ctx: Context) -> DeleteRecordsResponse:
+    deletable = AllowedTopics(ctx, Operation.DELETE)
     topics = []
     for topic in request.topics:
         # A partition that is named twice is answered once, for the last.
         last = {asked.partition_index: asked for asked in topic.partitions}
-        answers = [_result(ctx, topic.name, asked) for asked in last.values()]
+        may = deletable[topic.name]
+        answers = [_result(ctx, topic.name, asked) if may else _refused(asked) for asked in last.values()]
         topics.append(DeleteRecordsTopicResult(name=topic.name, partitions=answers))
     return DeleteRecordsResponse(topics=topics)
+
+
+def _refused(asked: DeleteRecordsPartition) -> DeleteRecordsPartitionResult:
+    return DeleteRecordsPartitionResult(
+        partition_index=asked.partition_index,
+        low_watermark=NO_WATERMARK,
+        error_code=TopicAuthorizationFailed.code,
+    )
 
 
 def _result(ctx: Context, topic: str, asked: DeleteRecordsPartition) -> DeleteRecordsPartitionResult:

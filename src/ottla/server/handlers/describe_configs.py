@@ -13,6 +13,7 @@ from typing import Final
 from ottla.config import describe
 from ottla.config.describe import ConfigEntry, ConfigSource
 from ottla.config.settings import Kind
+from ottla.core.acl import Operation
 from ottla.protocol.errors import InvalidRequest, KafkaError
 from ottla.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -24,7 +25,7 @@ from ottla.protocol.messages.describe_configs import (
 )
 from ottla.server import config_resources
 from ottla.server.broker_loggers import levels
-from ottla.server.config_resources import is_node, layers
+from ottla.server.config_resources import check_allowed, is_node, layers
 from ottla.server.context import Context
 from ottla.server.hosting import why_missing
 
@@ -39,6 +40,7 @@ async def describe_configs(request: DescribeConfigsRequest, ctx: Context) -> Des
             resource_type=resource.resource_type, resource_name=resource.resource_name
         )
         try:
+            check_allowed(ctx, Operation.DESCRIBE_CONFIGS, resource)
             result.configs = [_result(entry, request, ctx.version) for entry in _entries(resource, ctx)]
         except KafkaError as error:
             result.error_code, result.error_message = error.code, str(error)

@@ -1,14 +1,16 @@
 """DescribeLogDirs, key 35, versions 0-5 (disk space from 4, cordoned directories from 5).
 
-Versions 0-2 have no error for the whole request; a directory that has failed carries its own.
+Versions 0-2 have no error for the whole request, so that who is refused sees no directory; one that has
+failed carries its own.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 
+from ottla.core.acl import Operation
 from ottla.core.types import TopicPartition
-from ottla.protocol.errors import KafkaStorageError
+from ottla.protocol.errors import ClusterAuthorizationFailed, KafkaStorageError
 from ottla.protocol.messages.describe_log_dirs import (
     DescribeLogDirsPartition,
     DescribeLogDirsRequest,
@@ -21,6 +23,8 @@ from ottla.storage.log_directory import LogDirectory
 
 
 async def describe_log_dirs(request: DescribeLogDirsRequest, ctx: Context) -> DescribeLogDirsResponse:
+    if not ctx.allows_on_cluster(Operation.DESCRIBE):
+        return DescribeLogDirsResponse(error_code=ClusterAuthorizationFailed.code)
     wanted = None
     if request.topics is not None:
         wanted = {

@@ -5,7 +5,9 @@ Any replica answers from its own log, leader or not.
 
 from __future__ import annotations
 
-from ottla.protocol.errors import KafkaError
+from ottla.core.acl import Operation
+from ottla.metadata.topic_names import check_topic_name
+from ottla.protocol.errors import KafkaError, UnknownTopicOrPartition
 from ottla.protocol.messages.describe_producers import (
     DescribeProducersRequest,
     DescribeProducersResponse,
@@ -14,8 +16,9 @@ from ottla.protocol.messages.describe_producers import (
     TopicRequest,
     TopicResponse,
 )
+from ottla.server.authorization import check_topic
 from ottla.server.context import Context
-from ottla.server.hosting import hosted, why_missing
+from ottla.server.hosting import hosted
 
 
 async def describe_producers(request: DescribeProducersRequest, ctx: Context) -> DescribeProducersResponse:
@@ -24,14 +27,19 @@ async def describe_producers(request: DescribeProducersRequest, ctx: Context) ->
 
 def _topic(asked: TopicRequest, ctx: Context) -> TopicResponse:
     answer = TopicResponse(name=asked.name)
-    error = None if asked.name in ctx.node.image.topics else why_missing(asked.name)
-    for index in asked.partition_indexes:
-        if error is None:
-            answer.partitions.append(_partition(asked.name, index, ctx))
-        else:
-            answer.partitions.append(
-                PartitionResponse(partition_index=index, error_code=error.code, error_message=str(error))
-            )
+    try:
+        check_topic_name(asked.name)
+        check_topic(ctx, Operation.READ, asked.name)
+        if asked.name not in ctx.node.image.topics:
+            raise UnknownTopicOrPartition
+    except KafkaError as error:
+        code, message = error.code, str(error)
+        answer.partitions = [
+            PartitionResponse(partition_index=index, error_code=code, error_message=message)
+            for index in asked.partition_indexes
+        ]
+    else:
+        answer.partitions = [_partition(asked.name, index, ctx) for index in asked.partition_indexes]
     return answer
 
 

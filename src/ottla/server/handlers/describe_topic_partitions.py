@@ -1,14 +1,16 @@
 """DescribeTopicPartitions, key 75, version 0 (KIP-966): topics in the order of their names, a page at a time.
 
 A page ends after as many partitions as the client or `max.request.partition.size.limit` allows; the cursor
-that comes with it says where the next one starts.
+that comes with it says where the next one starts. Topics that the client may not describe take no room on it:
+they are refused by name on every page, and do not show where all topics are asked for.
 """
 
 from __future__ import annotations
 
+from ottla.core.acl import Operation
 from ottla.core.types import INTERNAL_TOPICS
 from ottla.metadata.image import Topic
-from ottla.protocol.errors import InvalidRequest
+from ottla.protocol.errors import InvalidRequest, TopicAuthorizationFailed
 from ottla.protocol.messages.describe_topic_partitions import (
     CursorResponse,
     DescribeTopicPartitionsRequest,
@@ -17,6 +19,7 @@ from ottla.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsResponseTopic,
 )
 from ottla.server import authorized_operations
+from ottla.server.authorization import AllowedTopics
 from ottla.server.brokers import NO_BROKER, Brokers
 from ottla.server.context import Context
 from ottla.server.hosting import why_missing
@@ -33,6 +36,12 @@ async def describe_topic_partitions(
         if cursor.partition_index < 0 or (request.topics and cursor.topic_name not in names):
             return _refused(request)
         names = {name for name in names if name >= cursor.topic_name}
+    refused: list[str] = []
+    if ctx.node.authorizer is not None:
+        describable = AllowedTopics(ctx, Operation.DESCRIBE)
+        if request.topics:
+            refused = sorted(name for name in names if not describable[name])
+        names = {name for name in names if describable[name]}
     response = DescribeTopicPartitionsResponse()
     # Never less than one, or a client that follows the cursor would follow it for ever.
     limit = ctx.node.settings.max_request_partition_size_limit
@@ -56,6 +65,10 @@ async def describe_topic_partitions(
             break
     for described in response.topics:
         described.topic_authorized_operations = authorized_operations.on_topic(ctx, described.name or "")
+    response.topics += [
+        DescribeTopicPartitionsResponseTopic(error_code=TopicAuthorizationFailed.code, name=name)
+        for name in refused
+    ]
     return response
 
 

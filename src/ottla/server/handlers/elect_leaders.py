@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ottla.core.acl import Operation
 from ottla.protocol.errors import KafkaError
 from ottla.protocol.messages.elect_leaders import (
     ElectLeadersRequest,
@@ -9,11 +10,13 @@ from ottla.protocol.messages.elect_leaders import (
     PartitionResult,
     ReplicaElectionResult,
 )
+from ottla.server.authorization import check_cluster
 from ottla.server.context import Context
 
 
 async def elect_leaders(request: ElectLeadersRequest, ctx: Context) -> ElectLeadersResponse:
     try:
+        check_cluster(ctx, Operation.ALTER)
         response: ElectLeadersResponse = await ctx.node.quorum.submit(request, ctx.version)
     except KafkaError as error:
         return _refused(request, ctx.version, error)

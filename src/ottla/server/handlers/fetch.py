@@ -2,6 +2,9 @@
 
 Kafka 4 dropped versions 0 to 3; we serve them, and turn batches into the message sets they know.
 Answers hold whole batches: where Kafka may cut the last one at the byte limit, we leave it out.
+
+Who may read what is asked whenever partitions are read, also for a session that was opened long ago. Kafka
+asks when the request is made; here one that waits does not get what was appended after its right went.
 """
 
 from __future__ import annotations
@@ -10,11 +13,13 @@ import asyncio
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
+from ottla.core.acl import Operation
 from ottla.core.files import Buffer
 from ottla.protocol.batch import iter_batches
 from ottla.protocol.errors import (
     KafkaError,
     NotLeaderOrFollower,
+    TopicAuthorizationFailed,
     UnknownTopicId,
     UnsupportedCompressionType,
 )
@@ -30,6 +35,7 @@ from ottla.protocol.messages.fetch import (
 )
 from ottla.replication.fetch_session import Fetch, SessionPartition
 from ottla.replication.partition import Partition
+from ottla.server.authorization import AllowedTopics
 from ottla.server.context import Context
 from ottla.server.hosting import hosted
 
@@ -76,6 +82,8 @@ class _Reading:
         self.bytes = 0
         self.sent: list[tuple[Partition, int]] = []
         self.must_answer = False
+        self._is_refused = False
+        self._readable: AllowedTopics | None = None
 
     @property
     def is_satisfied(self) -> bool:
@@ -85,6 +93,8 @@ class _Reading:
     def read(self) -> Answers:
         self.bytes = 0
         self.sent.clear()
+        if self.ctx.node.authorizer is not None:
+            self._ask_rights()
         answers = []
         left = self.max_bytes
         for wanted in self.wanted.wanted():
@@ -95,6 +105,13 @@ class _Reading:
             answers.append((wanted, answer))
         return answers
 
+    def _ask_rights(self) -> None:
+        if self.replica_id > CONSUMER:
+            # A follower reads past the high watermark, and its fetches count as replication.
+            self._is_refused = not self.ctx.allows_on_cluster(Operation.CLUSTER_ACTION)
+        else:
+            self._readable = AllowedTopics(self.ctx, Operation.READ)
+
     def partitions(self) -> list[Partition]:
         """The partitions that a wait is for."""
         found = []
@@ -104,13 +121,18 @@ class _Reading:
         return found
 
     def _partition(self, wanted: SessionPartition) -> Partition:
+        if self._is_refused:
+            raise TopicAuthorizationFailed
         node = self.ctx.node
-        if self.ctx.version < 13:
-            return hosted(node, wanted.topic, wanted.partition)
-        topic = node.image.topic_by_id.get(wanted.topic_id)
-        if topic is None:
-            raise UnknownTopicId
-        return hosted(node, topic.name, wanted.partition)
+        name = wanted.topic
+        if self.ctx.version >= 13:
+            topic = node.image.topic_by_id.get(wanted.topic_id)
+            if topic is None:
+                raise UnknownTopicId
+            name = topic.name
+        if self._readable is not None and not self._readable[name]:
+            raise TopicAuthorizationFailed
+        return hosted(node, name, wanted.partition)
 
     def _read_partition(self, wanted: SessionPartition, left: int) -> PartitionData:
         try:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
+from ottla.core.acl import Operation, ResourceType
 from ottla.core.ids import Uuid
 from ottla.protocol.errors import CoordinatorNotAvailable, InvalidRequest, KafkaError
 from ottla.protocol.messages.find_coordinator import (
@@ -18,6 +19,7 @@ from ottla.protocol.messages.find_coordinator import (
     FindCoordinatorResponse,
 )
 from ottla.runtime import coordinator
+from ottla.server.authorization import check, check_cluster
 from ottla.server.context import Context
 
 GROUP: Final = 0
@@ -80,11 +82,14 @@ async def _find(key_type: int, key: str, ctx: Context) -> Found:
 
 def _kind(key_type: int, key: str, ctx: Context) -> coordinator.Coordinator[Any]:
     if key_type == GROUP:
+        check(ctx, Operation.DESCRIBE, ResourceType.GROUP, key)
         return ctx.node.groups
     if key_type == TRANSACTION:
+        check(ctx, Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, key)
         return ctx.node.transactions
     if key_type != SHARE or ctx.version < SHARE_SINCE:
         raise InvalidRequest(f"Unknown coordinator type received: {key_type}")
+    check_cluster(ctx, Operation.CLUSTER_ACTION)
     _check_share_key(key)
     return ctx.node.share_state
 

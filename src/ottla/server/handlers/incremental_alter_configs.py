@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from ottla.config.alter import Change, Operation, alter_broker
+from ottla.core import acl
 from ottla.protocol.errors import InvalidRequest
 from ottla.protocol.messages.incremental_alter_configs import (
     AlterConfigsResource,
@@ -24,6 +25,7 @@ from ottla.server.config_resources import (
     GROUP,
     TOPIC,
     alter,
+    check_allowed,
     check_node_id,
     check_values,
     kafka_errors,
@@ -40,7 +42,9 @@ async def incremental_alter_configs(
 ) -> IncrementalAlterConfigsResponse:
     def settle(resource: AlterConfigsResource) -> bool:
         _check(resource, ctx.node)
+        check_allowed(ctx, acl.Operation.ALTER_CONFIGS, resource)
         if resource.resource_type == BROKER_LOGGER:
+            check_node_id(resource, ctx.node.node_id)
             alter_levels(resource.configs, request.validate_only)
             return True
         return False
@@ -72,9 +76,9 @@ def _check(resource: AlterConfigsResource, node: Node) -> None:
     kind, name = resource.resource_type, resource.resource_name
     if kind not in (TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP):
         raise InvalidRequest(f"Unknown resource type {kind}")
-    if kind == BROKER_LOGGER or (kind == BROKER and name):
-        check_node_id(resource, node.node_id)
     if kind == BROKER:
+        if name:
+            check_node_id(resource, node.node_id)
         with kafka_errors():
             alter_broker(
                 [Change(config.name, config.config_operation, config.value) for config in configs],

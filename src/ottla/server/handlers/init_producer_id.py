@@ -9,8 +9,16 @@ from __future__ import annotations
 
 from typing import Final
 
-from ottla.protocol.errors import InvalidProducerEpoch, InvalidRequest, KafkaError, ProducerFenced
+from ottla.core.acl import Operation, ResourceType
+from ottla.protocol.errors import (
+    ClusterAuthorizationFailed,
+    InvalidProducerEpoch,
+    InvalidRequest,
+    KafkaError,
+    ProducerFenced,
+)
 from ottla.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from ottla.server import authorization
 from ottla.server.context import Context
 from ottla.server.transaction_calls import with_producer_id
 
@@ -22,6 +30,7 @@ PRODUCER_FENCED_SINCE: Final = 4
 
 async def init_producer_id(request: InitProducerIdRequest, ctx: Context) -> InitProducerIdResponse:
     try:
+        _check_allowed(request.transactional_id, ctx)
         if (request.producer_id == NO_PRODUCER_ID) != (request.producer_epoch == NO_PRODUCER_EPOCH):
             raise InvalidRequest("A producer id and its epoch go together.")
         transactional_id = request.transactional_id
@@ -39,3 +48,16 @@ async def init_producer_id(request: InitProducerIdRequest, ctx: Context) -> Init
             error_code=error.code, producer_id=NO_PRODUCER_ID, producer_epoch=NO_PRODUCER_EPOCH
         )
     return response
+
+
+def _check_allowed(transactional_id: str | None, ctx: Context) -> None:
+    """Who may write to any topic at all may do so without duplicates (KIP-679)."""
+    authorizer, connection = ctx.node.authorizer, ctx.connection
+    if authorizer is None:
+        return
+    if transactional_id is not None:
+        authorization.check(ctx, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id)
+    elif not ctx.allows_on_cluster(Operation.IDEMPOTENT_WRITE) and not authorizer.allows_any(
+        connection.principal, connection.address, Operation.WRITE, ResourceType.TOPIC
+    ):
+        raise ClusterAuthorizationFailed

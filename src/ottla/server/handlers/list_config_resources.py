@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ottla.protocol.errors import UnsupportedVersion
+from ottla.core.acl import Operation
+from ottla.protocol.errors import ClusterAuthorizationFailed, UnsupportedVersion
 from ottla.protocol.messages.list_config_resources import (
     ConfigResource,
     ListConfigResourcesRequest,
@@ -24,6 +25,8 @@ TYPES = (GROUP, CLIENT_METRICS, BROKER_LOGGER, BROKER, TOPIC)
 async def list_config_resources(
     request: ListConfigResourcesRequest, ctx: Context
 ) -> ListConfigResourcesResponse:
+    if not ctx.allows_on_cluster(Operation.DESCRIBE_CONFIGS):
+        return ListConfigResourcesResponse(error_code=ClusterAuthorizationFailed.code)
     wanted = set(request.resource_types or TYPES) if ctx.version >= 1 else {CLIENT_METRICS}
     if not wanted.issubset(TYPES):
         return ListConfigResourcesResponse(error_code=UnsupportedVersion.code)

@@ -10,12 +10,14 @@ from collections import Counter
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from ottla.core.acl import Operation
 from ottla.protocol.errors import (
     InvalidRequest,
     KafkaError,
     LeaderNotAvailable,
     NotLeaderOrFollower,
     OffsetNotAvailable,
+    TopicAuthorizationFailed,
     UnsupportedVersion,
 )
 from ottla.protocol.messages.list_offsets import (
@@ -26,6 +28,7 @@ from ottla.protocol.messages.list_offsets import (
     ListOffsetsTopicResponse,
 )
 from ottla.replication.partition import Partition
+from ottla.server.authorization import AllowedTopics
 from ottla.server.context import Context
 from ottla.server.hosting import hosted, using_disk
 from ottla.storage.log import Log
@@ -67,6 +70,7 @@ async def list_offsets(request: ListOffsetsRequest, ctx: Context) -> ListOffsets
     asked_for = Counter(
         (topic.name, asked.partition_index) for topic in request.topics for asked in topic.partitions
     )
+    describable = AllowedTopics(ctx, Operation.DESCRIBE)
     topics = []
     for topic in request.topics:
         answers = []
@@ -76,6 +80,8 @@ async def list_offsets(request: ListOffsetsRequest, ctx: Context) -> ListOffsets
                 continue  # named again; it has its answer
             answer = ListOffsetsPartitionResponse(partition_index=asked.partition_index)
             try:
+                if not describable[topic.name]:
+                    raise TopicAuthorizationFailed
                 if times > 1:
                     raise InvalidRequest("The partition is in the request more than once.")
                 _fill(answer, request, topic.name, asked, ctx)

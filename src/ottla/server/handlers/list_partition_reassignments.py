@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from ottla.core.acl import Operation
 from ottla.protocol.errors import KafkaError
 from ottla.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
 )
+from ottla.server.authorization import check_cluster
 from ottla.server.context import Context
 
 
@@ -14,6 +16,7 @@ async def list_partition_reassignments(
     request: ListPartitionReassignmentsRequest, ctx: Context
 ) -> ListPartitionReassignmentsResponse:
     try:
+        check_cluster(ctx, Operation.DESCRIBE)
         response: ListPartitionReassignmentsResponse = await ctx.node.quorum.submit(request, ctx.version)
     except KafkaError as error:
         return ListPartitionReassignmentsResponse(error_code=error.code, error_message=str(error))

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from ottla.core.acl import Operation
 from ottla.core.ids import ZERO_UUID
 from ottla.core.types import INTERNAL_TOPICS
 from ottla.metadata.image import Topic
@@ -21,6 +22,7 @@ from ottla.protocol.errors import (
     ListenerNotFound,
     ReplicaNotAvailable,
     TopicAlreadyExists,
+    TopicAuthorizationFailed,
     UnknownTopicId,
     UnknownTopicOrPartition,
     error_class,
@@ -36,6 +38,7 @@ from ottla.protocol.messages.metadata import (
 )
 from ottla.runtime.internal_topics import creatable_topic
 from ottla.server import authorized_operations
+from ottla.server.authorization import AllowedTopics
 from ottla.server.brokers import NO_BROKER, Brokers
 from ottla.server.context import Context
 from ottla.server.hosting import why_missing
@@ -50,6 +53,9 @@ async def metadata(request: MetadataRequest, ctx: Context) -> MetadataResponse:
     if wanted is None or (version == 0 and not wanted):
         missing: list[MetadataResponseTopic] = []
         found = list(node.image.topics.values())
+        if node.authorizer is not None:
+            describable = AllowedTopics(ctx, Operation.DESCRIBE)
+            found = [topic for topic in found if describable[topic.name]]
     else:
         try:
             _check_names(wanted, version)
@@ -57,13 +63,14 @@ async def metadata(request: MetadataRequest, ctx: Context) -> MetadataResponse:
             return _refused(wanted, error)
         found, missing = _find(wanted, ctx)
         if missing and request.allow_auto_topic_creation and node.settings.auto_create_topics_enable:
+            _refuse_creation(missing, ctx)
             found += await _create(missing, ctx)
             missing = [topic for topic in missing if topic.error_code]
     brokers = Brokers(node.image, ctx.connection.listener_name)
     topics = [_topic(topic, brokers, version) for topic in found] + missing
     if request.include_topic_authorized_operations:
         for topic in topics:
-            if topic.name is not None:
+            if topic.name is not None and topic.error_code != TopicAuthorizationFailed.code:
                 topic.topic_authorized_operations = authorized_operations.on_topic(ctx, topic.name)
     response = MetadataResponse(
         brokers=_brokers(brokers, ctx),
@@ -92,9 +99,11 @@ def _find(
 ) -> tuple[list[Topic], list[MetadataResponseTopic]]:
     """The topics that exist, and an answer for each that does not. Each is answered once.
 
-    One id among the topics makes the whole request one by id, in which names count for nothing.
+    One id among the topics makes the whole request one by id, in which names count for nothing. A name that
+    may not be described is answered without a look whether it exists; an id is no secret.
     """
     image = ctx.node.image
+    describable = AllowedTopics(ctx, Operation.DESCRIBE)
     found: dict[str, Topic] = {}
     missing: list[MetadataResponseTopic] = []
     ids = dict.fromkeys(topic.topic_id for topic in wanted if topic.topic_id != ZERO_UUID)
@@ -105,23 +114,41 @@ def _find(
                 missing.append(
                     MetadataResponseTopic(error_code=UnknownTopicId.code, name=None, topic_id=topic_id)
                 )
+            elif not describable[topic.name]:
+                missing.append(
+                    MetadataResponseTopic(
+                        error_code=TopicAuthorizationFailed.code, name=None, topic_id=topic_id
+                    )
+                )
             else:
                 found[topic.name] = topic
         return list(found.values()), missing
-    for name in dict.fromkeys(topic.name for topic in wanted):
-        topic = image.topics.get(name or "")
+    for name in dict.fromkeys(topic.name or "" for topic in wanted):
+        if not describable[name]:
+            missing.append(MetadataResponseTopic(error_code=TopicAuthorizationFailed.code, name=name))
+            continue
+        topic = image.topics.get(name)
         # A topic shows once its first partition does.
         if topic is not None and topic.partitions:
             found[topic.name] = topic
         else:
             missing.append(
                 MetadataResponseTopic(
-                    error_code=why_missing(name or "").code,
-                    name=name or "",
+                    error_code=why_missing(name).code,
+                    name=name,
                     is_internal=name in INTERNAL_TOPICS,
                 )
             )
     return list(found.values()), missing
+
+
+def _refuse_creation(missing: list[MetadataResponseTopic], ctx: Context) -> None:
+    if ctx.allows_on_cluster(Operation.CREATE):
+        return
+    creatable = AllowedTopics(ctx, Operation.CREATE)
+    for topic in missing:
+        if topic.name is not None and not creatable[topic.name]:
+            topic.error_code = TopicAuthorizationFailed.code
 
 
 async def _create(missing: list[MetadataResponseTopic], ctx: Context) -> list[Topic]:

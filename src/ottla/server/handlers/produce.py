@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
+from ottla.core.acl import Operation, ResourceType
 from ottla.core.files import Buffer
 from ottla.core.types import INTERNAL_TOPICS
 from ottla.protocol.errors import (
@@ -19,6 +20,8 @@ from ottla.protocol.errors import (
     KafkaError,
     NotLeaderOrFollower,
     RequestTimedOut,
+    TopicAuthorizationFailed,
+    TransactionalIdAuthorizationFailed,
     UnknownTopicId,
     UnsupportedCompressionType,
 )
@@ -33,6 +36,7 @@ from ottla.protocol.messages.produce import (
     TopicProduceResponse,
 )
 from ottla.replication.partition import Partition
+from ottla.server.authorization import AllowedTopics
 from ottla.server.context import Context, Disconnect
 from ottla.server.hosting import hosted
 from ottla.server.transactional_produce import Unverified, append_when_verified, may_append
@@ -54,6 +58,11 @@ Waiting = list[tuple[PartitionProduceResponse, asyncio.Future[None]]]
 
 async def produce(request: ProduceRequest, ctx: Context) -> ProduceResponse | None:
     # Until its first await a handler runs in the order the client sent its requests.
+    writable: AllowedTopics | None = None
+    if ctx.node.authorizer is not None:
+        if not _may_use_transactional_id(request, ctx):
+            return _refused_whole(request, TransactionalIdAuthorizationFailed())
+        writable = AllowedTopics(ctx, Operation.WRITE)
     waiting: Waiting = []
     unverified: list[Unverified] = []
     now_ms = ctx.node.clock.wall_ms()
@@ -67,7 +76,9 @@ async def produce(request: ProduceRequest, ctx: Context) -> ProduceResponse | No
                 refused = UnknownTopicId()
             else:
                 name = known.name
-        if name in INTERNAL_TOPICS and ctx.client_id != ADMIN_CLIENT:
+        if writable is not None and refused is None and not writable[name]:
+            refused = TopicAuthorizationFailed()
+        elif name in INTERNAL_TOPICS and ctx.client_id != ADMIN_CLIENT:
             refused = InvalidTopic("Clients may not write to an internal topic")
         answers = [
             _append(request, ctx, name, data, now_ms, waiting, unverified)
@@ -91,6 +102,42 @@ async def produce(request: ProduceRequest, ctx: Context) -> ProduceResponse | No
     if ctx.version >= 10:
         _point_to_leaders(response, ctx)
     return response
+
+
+def _may_use_transactional_id(request: ProduceRequest, ctx: Context) -> bool:
+    """Whether transactional batches are allowed, if there are any: each one counts, wherever it stands."""
+    if not any(
+        _is_transactional(data.records) for topic in request.topic_data for data in topic.partition_data
+    ):
+        return True
+    transactional_id = request.transactional_id
+    return transactional_id is not None and ctx.allows(
+        Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id
+    )
+
+
+def _is_transactional(records: Buffer | None) -> bool:
+    return (
+        records is not None
+        and len(records) >= BATCH_HEADER
+        and records[MAGIC] == 2
+        and bool(records[ATTRIBUTES] & TRANSACTIONAL)
+    )
+
+
+def _refused_whole(request: ProduceRequest, error: KafkaError) -> ProduceResponse | None:
+    responses = [
+        TopicProduceResponse(
+            name=topic.name,
+            topic_id=topic.topic_id,
+            partition_responses=[_refused(data.index, error) for data in topic.partition_data],
+        )
+        for topic in request.topic_data
+    ]
+    if request.acks == 0:
+        _close_on_error(responses)
+        return None
+    return ProduceResponse(responses=responses)
 
 
 def _append(

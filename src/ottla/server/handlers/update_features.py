@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from ottla.core.acl import Operation
 from ottla.protocol.errors import KafkaError
 from ottla.protocol.messages.update_features import (
     UpdatableFeatureResult,
     UpdateFeaturesRequest,
     UpdateFeaturesResponse,
 )
+from ottla.server.authorization import check_cluster
 from ottla.server.context import Context
 
 
 async def update_features(request: UpdateFeaturesRequest, ctx: Context) -> UpdateFeaturesResponse:
     try:
+        check_cluster(ctx, Operation.ALTER)
         response: UpdateFeaturesResponse = await ctx.node.quorum.submit(request, ctx.version)
     except KafkaError as error:
         return UpdateFeaturesResponse(
