@@ -23,6 +23,10 @@ from ottla.protocol.stored.metadata import AccessControlEntryRecord
 
 # What is decided again and again, for every request of a client, is remembered for this many questions.
 REMEMBERED_MAX: Final = 10_000
+# Whoever asks picks the names. No topic has a longer one, and what is remembered must not fill the memory.
+REMEMBERED_NAME_MAX: Final = 249
+# Where it is asked whether there can be a resource that somebody may use, Kafka tries this name first.
+_ANY_NAME: Final = "hardcode"
 
 # Whoever may do the one may do the others, too. Only what allows implies anything.
 _IMPLIED_BY: Final = {
@@ -47,7 +51,10 @@ class Authorizer:
         self._allow_if_no_acl = allow_if_no_acl
         # By resource type, pattern type and name.
         self._rules: dict[tuple[int, int, str], list[AccessControlEntryRecord]] = {}
+        # By resource type: how long the longest prefix is, beyond which no name is looked at.
+        self._prefix_max: dict[int, int] = {}
         self._remembered: dict[_Question, bool] = {}
+        self._remembered_any: dict[tuple[Principal, str, Operation, ResourceType], bool] = {}
         # Grows whenever the rules change: who keeps a decision compares it.
         self.version = 0
 
@@ -59,13 +66,17 @@ class Authorizer:
     def load(self, rules: Iterable[AccessControlEntryRecord]) -> None:
         """Take these rules instead of those from before."""
         self._rules = {}
+        self._prefix_max = {}
         for rule in rules:
-            key = rule.resource_type, rule.pattern_type, rule.resource_name
-            self._rules.setdefault(key, []).append(rule)
+            kind, name = rule.resource_type, rule.resource_name
+            self._rules.setdefault((kind, rule.pattern_type, name), []).append(rule)
+            if rule.pattern_type == PatternType.PREFIXED:
+                self._prefix_max[kind] = max(self._prefix_max.get(kind, 0), len(name))
         self._forget()
 
     def _forget(self) -> None:
         self._remembered.clear()
+        self._remembered_any.clear()
         self.version += 1
 
     def allows(
@@ -76,9 +87,11 @@ class Authorizer:
         question = _Question(principal, host, operation, resource_type, name)
         known = self._remembered.get(question)
         if known is None:
-            if len(self._remembered) >= REMEMBERED_MAX:
-                self._remembered.clear()
-            known = self._remembered[question] = self._decide(question)
+            known = self._decide(question)
+            if len(name) <= REMEMBERED_NAME_MAX:
+                if len(self._remembered) >= REMEMBERED_MAX:
+                    self._remembered.clear()
+                self._remembered[question] = known
         return known
 
     def _decide(self, question: _Question) -> bool:
@@ -86,11 +99,10 @@ class Authorizer:
         for rule in self._about(question.resource_type, question.name):
             found = True
             if _speaks_of(rule, question.principal, question.host):
-                if rule.permission_type == Permission.DENY:
-                    if rule.operation in (question.operation, Operation.ALL):
-                        return False
-                elif _includes(rule.operation, question.operation):
-                    allowed = True
+                if rule.permission_type == Permission.ALLOW:
+                    allowed = allowed or _includes(rule.operation, question.operation)
+                elif rule.operation in (question.operation, Operation.ALL):
+                    return False
         return allowed or (self._allow_if_no_acl and not found)
 
     def _about(self, resource_type: ResourceType, name: str) -> Iterator[AccessControlEntryRecord]:
@@ -99,31 +111,44 @@ class Authorizer:
         yield from rules.get((resource_type, PatternType.LITERAL, name), ())
         if name != WILDCARD:
             yield from rules.get((resource_type, PatternType.LITERAL, WILDCARD), ())
-        for length in range(1, len(name) + 1):
+        for length in range(1, min(len(name), self._prefix_max.get(resource_type, 0)) + 1):
             yield from rules.get((resource_type, PatternType.PREFIXED, name[:length]), ())
 
     def allows_any(
         self, principal: Principal, host: str, operation: Operation, resource_type: ResourceType
     ) -> bool:
-        """Whether there can be a resource of this type that the principal may do this with."""
-        if principal in self._super_users:
+        """Whether there can be a resource of this type that the principal may do this with.
+
+        As Kafka has it, what one operation implies counts only where a rule speaks of any name there is.
+        """
+        if self.allows(principal, host, operation, resource_type, _ANY_NAME):
             return True
-        allowed: list[AccessControlEntryRecord] = []
+        question = principal, host, operation, resource_type
+        known = self._remembered_any.get(question)
+        if known is None:
+            if len(self._remembered_any) >= REMEMBERED_MAX:
+                self._remembered_any.clear()
+            known = self._remembered_any[question] = self._decide_any(*question)
+        return known
+
+    def _decide_any(
+        self, principal: Principal, host: str, operation: Operation, resource_type: ResourceType
+    ) -> bool:
+        allowed: set[tuple[int, str]] = set()
         denied: set[tuple[int, str]] = set()
-        for (kind, _, _), rules in self._rules.items():
+        for (kind, pattern_type, name), rules in self._rules.items():
             if kind != resource_type:
                 continue
             for rule in rules:
                 if rule.operation in (operation, Operation.ALL) and _speaks_of(rule, principal, host):
-                    if rule.permission_type == Permission.ALLOW:
-                        allowed.append(rule)
-                    elif (rule.pattern_type, rule.resource_name) == (PatternType.LITERAL, WILDCARD):
-                        return False
-                    else:
-                        denied.add((rule.pattern_type, rule.resource_name))
-        if any(not _is_all_denied(rule, denied) for rule in allowed):
-            return True
-        return self._allow_if_no_acl and self.allows(principal, host, operation, resource_type, "hardcode")
+                    spoken_of = allowed if rule.permission_type == Permission.ALLOW else denied
+                    spoken_of.add((pattern_type, name))
+        if _EVERYTHING in denied:
+            return False
+        return _EVERYTHING in allowed or any(not _is_all_denied(each, denied) for each in allowed)
+
+
+_EVERYTHING: Final = (PatternType.LITERAL, WILDCARD)
 
 
 def _speaks_of(rule: AccessControlEntryRecord, principal: Principal, host: str) -> bool:
@@ -134,11 +159,9 @@ def _includes(allowed: int, wanted: Operation) -> bool:
     return allowed in (wanted, Operation.ALL) or allowed in _IMPLIED_BY.get(wanted, ())
 
 
-def _is_all_denied(allow: AccessControlEntryRecord, denied: set[tuple[int, str]]) -> bool:
-    """Whether a rule that denies covers everything that one allows."""
-    name = allow.resource_name
-    if allow.pattern_type == PatternType.LITERAL and (PatternType.LITERAL, name) in denied:
+def _is_all_denied(allowed: tuple[int, str], denied: set[tuple[int, str]]) -> bool:
+    """Whether one pattern that is denied covers everything that this one allows."""
+    pattern_type, name = allowed
+    if pattern_type == PatternType.LITERAL and allowed in denied:
         return True
-    if name == WILDCARD and allow.pattern_type == PatternType.LITERAL:
-        return False
     return any((PatternType.PREFIXED, name[:length]) in denied for length in range(1, len(name) + 1))
