@@ -71,6 +71,7 @@ class Declared(NamedTuple):
     nullable: Versions | None = None
     ignorable: bool = False
     compact: bool = True
+    secret: bool = False
 
 
 class Field(NamedTuple):
@@ -105,15 +106,16 @@ def field(
     nullable: str | None = None,
     ignorable: bool = False,
     compact: bool = True,
+    secret: bool = False,
 ) -> Any:
     """A field that some versions lack, or that is encoded in a special way.
 
     Where it is absent it reads as its default. Writing anything else there is an error, unless the field
     is `ignorable`. `nullable` narrows the versions in which an `X | None` may be null. `compact=False`
-    keeps the old length prefix in flexible versions.
+    keeps the old length prefix in flexible versions. What is `secret` is not printed.
     """
     null = None if nullable is None else Versions.parse(nullable)
-    return Declared(default, Versions.parse(versions), tag, null, ignorable, compact)
+    return Declared(default, Versions.parse(versions), tag, null, ignorable, compact, secret)
 
 
 class Struct:
@@ -134,7 +136,11 @@ class Struct:
         return all(getattr(self, name) == getattr(other, name) for name in self.__declared__)
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(f'{n}={getattr(self, n)!r}' for n in self.__declared__)})"
+        shown = (
+            f"{name}={'[hidden]' if declared.secret else repr(getattr(self, name))}"
+            for name, declared in self.__declared__.items()
+        )
+        return f"{type(self).__name__}({', '.join(shown)})"
 
     def __replace__(self, /, **changes: Any) -> Any:
         kept = {name: getattr(self, name) for name in self.__declared__ if name not in changes}

@@ -16,8 +16,8 @@ class ScramCredentialUpsertion:
     name: str = ""
     mechanism: i8 = 0
     iterations: i32 = 0
-    salt: bytes = b""
-    salted_password: bytes = b""
+    salt: bytes = field(default=b"", secret=True)
+    salted_password: bytes = field(default=b"", secret=True)
 
 
 @message(key=51, versions="0", flexible="0+")

@@ -33,5 +33,5 @@ class CreateDelegationTokenResponse:
     expiry_timestamp_ms: i64 = 0
     max_timestamp_ms: i64 = 0
     token_id: str = ""
-    hmac: bytes = b""
+    hmac: bytes = field(default=b"", secret=True)
     throttle_time_ms: i32 = 0

@@ -35,7 +35,7 @@ class DescribedDelegationToken:
     expiry_timestamp: i64 = 0
     max_timestamp: i64 = 0
     token_id: str = ""
-    hmac: bytes = b""
+    hmac: bytes = field(default=b"", secret=True)
     renewers: list[DescribedDelegationTokenRenewer] = field(default=[])
 
 

@@ -5,12 +5,12 @@ v2 flexible.
 
 from __future__ import annotations
 
-from ottla.protocol.schema import i16, i32, i64, message
+from ottla.protocol.schema import field, i16, i32, i64, message
 
 
 @message(key=39, versions="0-2", flexible="2+")
 class RenewDelegationTokenRequest:
-    hmac: bytes = b""
+    hmac: bytes = field(default=b"", secret=True)
     renew_period_ms: i64 = 0
 
 

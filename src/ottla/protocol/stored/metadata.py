@@ -160,9 +160,9 @@ class UserScramCredentialRecord:
 
     name: str = ""
     mechanism: i8 = 0
-    salt: bytes = b""
-    stored_key: bytes = b""
-    server_key: bytes = b""
+    salt: bytes = field(default=b"", secret=True)
+    stored_key: bytes = field(default=b"", secret=True)
+    server_key: bytes = field(default=b"", secret=True)
     iterations: i32 = 0
 
 
