@@ -7,6 +7,7 @@ as it is appended, and there once it is committed. So two commands in flight nev
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any, Final
 
 from ottla.metadata.commands.allocate_producer_ids import allocate_producer_ids
@@ -72,6 +73,18 @@ COMMANDS: Final[dict[type, Command]] = {
     UnregisterBrokerRequest: unregister_broker,
     UpdateFeaturesRequest: update_features,
 }
+# Imported when they are first asked for: most clusters have neither rules nor users. They are named as their
+# messages are.
+COMMANDS_OF_SECURITY: Final = ("alter_user_scram_credentials", "create_acls", "delete_acls")
+
+
+def _command(kind: type) -> Command:
+    known = COMMANDS.get(kind)
+    if known is None:
+        name = kind.__module__.rpartition(".")[2]
+        assert name in COMMANDS_OF_SECURITY, f"the controller has no command for {kind.__name__}"
+        known = COMMANDS[kind] = getattr(import_module(f"ottla.metadata.commands.{name}"), name)
+    return known
 
 
 class Controller:
@@ -86,7 +99,7 @@ class Controller:
 
     def decide(self, request: Any, context: Context) -> Decision:
         """What a request comes to. The image stays as it is until the records are applied."""
-        return COMMANDS[type(request)](self.state, request, context)
+        return _command(type(request))(self.state, request, context)
 
     def apply(self, record: MetadataRecord, offset: int) -> None:
         self.state.image.apply(record, offset)

@@ -16,6 +16,7 @@ STREAMS_VERSION: Final = "streams.version"
 # The level of metadata.version from which each thing may be written.
 MV_MINIMUM: Final = 7  # 3.3-IV3, the oldest a 4.x cluster can be at
 MV_REGISTRATION_WITH_MIGRATION: Final = 8
+MV_SCRAM: Final = 11  # 3.5-IV2
 MV_NO_EPOCH_BUMP_ON_ISR_SHRINK: Final = 12
 MV_TRANSACTIONS: Final = 13
 MV_CONTROLLER_REGISTRATION: Final = 15
