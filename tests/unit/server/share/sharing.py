@@ -11,6 +11,7 @@ from ottla.config.broker import broker_settings, development_defaults
 from ottla.config.listeners import Listeners
 from ottla.core.clock import Clock
 from ottla.core.ids import Uuid
+from ottla.core.principal import ANONYMOUS
 from ottla.core.types import SHARE_GROUP_STATE
 from ottla.metadata.image import Topic
 from ottla.protocol import codec
@@ -59,6 +60,8 @@ class Connection:
     dialled_host = "127.0.0.1"
     dialled_port = 9092
     client_host = "/127.0.0.1"
+    address = "127.0.0.1"
+    principal = ANONYMOUS
 
     def __init__(self) -> None:
         self.endings: dict[object, Callable[[], None]] = {}

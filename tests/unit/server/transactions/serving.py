@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from ottla.config.broker import broker_settings, development_defaults
 from ottla.config.listeners import Listeners
 from ottla.core.files import Files
+from ottla.core.principal import ANONYMOUS, Principal
 from ottla.core.types import TopicPartition
 from ottla.protocol import codec
 from ottla.protocol.batch import TRANSACTIONAL, Record, iter_batches, read_records, write_batch
@@ -47,6 +48,8 @@ class Connection(NamedTuple):
     dialled_host: str = "127.0.0.1"
     dialled_port: int = 9092
     client_host: str = "/127.0.0.1"
+    address: str = "127.0.0.1"
+    principal: Principal = ANONYMOUS
 
 
 def committed_records(data: PartitionData) -> list[tuple[int, bytes]]:
