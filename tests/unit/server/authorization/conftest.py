@@ -82,6 +82,7 @@ class Guarded:
                 dialled_host=host,
                 dialled_port=port,
                 principal=parse_principal(principal),
+                session=None,
                 endings={},
             )
         local = Local(self.node, self._routes, cast(Any, connection), "test")
