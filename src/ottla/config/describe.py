@@ -15,6 +15,7 @@ from typing import NamedTuple
 from ottla.config.broker import BrokerSettings, effective
 from ottla.config.client_metrics import ClientMetricsSettings
 from ottla.config.group import GroupSettings
+from ottla.config.listener_settings import PER_MECHANISM
 from ottla.config.settings import ConfigError, Kind, Setting, declared, text_of
 from ottla.config.topic import TopicSettings, topic_settings
 
@@ -183,19 +184,10 @@ def listener_property(name: str) -> str:
     if not name.startswith("listener.name."):
         return ""
     _, _, base = name.removeprefix("listener.name.").partition(".")
-    for per_mechanism in _PER_MECHANISM:
+    for per_mechanism in PER_MECHANISM:
         if base.endswith(per_mechanism):
             return per_mechanism
     return base
-
-
-_PER_MECHANISM = (
-    "sasl.jaas.config",
-    "sasl.login.callback.handler.class",
-    "sasl.login.class",
-    "sasl.server.callback.handler.class",
-    "connections.max.reauth.ms",
-)
 
 
 def _chosen(available: Collection[str], names: Collection[str] | None) -> Iterator[str]:

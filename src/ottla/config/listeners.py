@@ -6,7 +6,8 @@ into objects that fit, or refused with one line that says what does not.
 
 Departing from Apache Kafka: a node that is both broker and controller needs no controller
 listener as long as it is alone, and `advertised.listeners` may be left out for a listener on
-every address, since clients are told the address they dialled.
+every address, since clients are told the address they dialled. Such a node need not say either which
+listener brokers use among themselves.
 """
 
 from __future__ import annotations
@@ -18,8 +19,10 @@ from typing import NamedTuple, Self
 from ottla.config.areas.own import DOORS
 from ottla.config.available import check_available
 from ottla.config.broker import BrokerSettings, broker_settings
+from ottla.config.listener_security import authenticates, check_security, uses_sasl
 from ottla.config.settings import ConfigError
 
+# In the order of their numbers on the wire and in the metadata log.
 SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 _LISTENER = re.compile(
@@ -27,6 +30,8 @@ _LISTENER = re.compile(
 )
 _LOOPBACK = re.compile(r"127(\.[0-9]{1,3}){3}")
 _ANY_ADDRESS = ("", "0.0.0.0", "::")
+_DEFAULT_INTER_BROKER = "PLAINTEXT"
+KAFKA = "kafka"
 
 
 class SocketAddress(NamedTuple):
@@ -61,8 +66,6 @@ class Listeners(NamedTuple):
         protocols = _protocols(settings)
         listeners = _addresses("listeners", settings.listeners, protocols)
         _check_distinct(listeners)
-        for each in listeners:
-            _check_supported(each)
         controller_names = {name.upper() for name in settings.controller_listener_names}
         controllers = tuple(each for each in listeners if each.name in controller_names)
         clients = tuple(each for each in listeners if each.name not in controller_names)
@@ -72,23 +75,28 @@ class Listeners(NamedTuple):
         inter_broker = _inter_broker(settings, clients)
         return cls(clients, controllers, advertised, inter_broker)
 
-    def check_exposure(self, settings: BrokerSettings) -> None:
+    def check_exposure(self, settings: BrokerSettings, properties: Mapping[str, str]) -> None:
         """Refuse to be open to the network without authentication unless that was asked for."""
         if settings.ottla_allow_insecure_listeners:
             return
         for each in self.clients + self.controllers:
-            if not each.is_loopback:
+            if not each.is_loopback and not authenticates(settings, properties, each.name, each.protocol):
                 where = each.host if each.host not in _ANY_ADDRESS else "every address"
                 raise ConfigError(
                     f"listener {each} opens port {each.port} on {where} to anyone, without authentication: "
-                    "listen on 127.0.0.1, or say --insecure if that is what you want"
+                    "listen on 127.0.0.1, use SASL_SSL, or say --insecure if that is what you want"
                 )
 
 
 def offered_doors(settings: BrokerSettings, address: SocketAddress) -> frozenset[str]:
-    """The languages that a listener speaks (`ottla.doors`)."""
+    """The languages that a listener speaks (`ottla.doors`).
+
+    Of all of them only Kafka's knows SASL, so where that is asked for there is no other door to come in by.
+    """
+    if uses_sasl(address.protocol):
+        return frozenset({KAFKA})
     if not settings.ottla_doors:
-        return frozenset(DOORS if address.is_loopback else ("kafka",))
+        return frozenset(DOORS if address.is_loopback else (KAFKA,))
     offered = set()
     for entry in settings.ottla_doors:
         listener, _, door = entry.rpartition(":")
@@ -99,8 +107,11 @@ def offered_doors(settings: BrokerSettings, address: SocketAddress) -> frozenset
 
 def _check_doors(settings: BrokerSettings, clients: tuple[SocketAddress, ...]) -> None:
     names = {each.name for each in clients}
+    with_sasl = {each.name for each in clients if uses_sasl(each.protocol)}
     for entry in settings.ottla_doors:
-        listener, _, _ = entry.rpartition(":")
+        listener, _, door = entry.rpartition(":")
+        if listener.upper() in with_sasl and door.lower() != KAFKA:
+            raise ConfigError(f"ottla.doors has {entry}, but a listener with SASL speaks Kafka alone")
         if listener and listener.upper() not in names:
             raise ConfigError(
                 f"ottla.doors has {entry}, but there is no listener {listener} for clients: "
@@ -111,7 +122,10 @@ def _check_doors(settings: BrokerSettings, clients: tuple[SocketAddress, ...]) -
 def check_static(static: Mapping[str, str]) -> BrokerSettings:
     """The settings of a property file, listeners and all. Raises ConfigError with one clear line."""
     settings = broker_settings(static)
-    Listeners.parse(settings).check_exposure(settings)
+    listeners = Listeners.parse(settings)
+    for each in listeners.clients + listeners.controllers:
+        check_security(settings, static, each.name, each.protocol)
+    listeners.check_exposure(settings, static)
     check_available(settings)
     return settings
 
@@ -253,6 +267,8 @@ def _inter_broker(settings: BrokerSettings, clients: tuple[SocketAddress, ...]) 
     for each in clients:
         if each.protocol == settings.security_inter_broker_protocol:
             return each.name
+    if clients and settings.security_inter_broker_protocol == _DEFAULT_INTER_BROKER and _is_alone(settings):
+        return clients[0].name  # there is nobody to talk to
     if clients:
         raise ConfigError(
             f"security.inter.broker.protocol: no listener speaks {settings.security_inter_broker_protocol}, "
@@ -261,8 +277,5 @@ def _inter_broker(settings: BrokerSettings, clients: tuple[SocketAddress, ...]) 
     return settings.security_inter_broker_protocol
 
 
-def _check_supported(address: SocketAddress) -> None:
-    if address.protocol != "PLAINTEXT":
-        raise ConfigError(
-            f"listener {address} uses {address.protocol}, which is not available yet: use PLAINTEXT"
-        )
+def _is_alone(settings: BrokerSettings) -> bool:
+    return "controller" in settings.process_roles and len(_voter_ids(settings)) <= 1

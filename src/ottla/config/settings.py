@@ -233,6 +233,7 @@ def settings(cls: type[T]) -> type[T]:
         declared[declared_as.name] = declared_as
         setattr(cls, attribute, written.default)
     defaults = {each.attribute: each.default for each in declared.values()}
+    secret = {each.attribute for each in declared.values() if each.sensitive}
 
     def initialise(self: Any, **values: Any) -> None:
         if values:
@@ -248,7 +249,11 @@ def settings(cls: type[T]) -> type[T]:
         return self.__dict__ == other.__dict__ if type(other) is cls else NotImplemented
 
     def represent(self: Any) -> str:
-        different = (f"{k}={v!r}" for k, v in self.__dict__.items() if v != defaults[k])
+        different = (
+            f"{k}={'[hidden]' if k in secret else repr(v)}"
+            for k, v in self.__dict__.items()
+            if v != defaults[k]
+        )
         return f"{cls.__name__}({', '.join(different)})"
 
     methods = {

@@ -17,7 +17,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
 from ottla.config.broker import BrokerSettings, effective
-from ottla.config.listeners import Listeners
+from ottla.config.listeners import SECURITY_PROTOCOLS, Listeners
 from ottla.config.topic import TopicSettings, topic_settings
 from ottla.core.clock import Clock
 from ottla.core.files import Files
@@ -220,7 +220,7 @@ class Node:
                     name=wanted.name,
                     host=advertised.host if advertised else host,
                     port=(advertised.port if advertised else 0) or port,
-                    security_protocol=0,
+                    security_protocol=SECURITY_PROTOCOLS.index(wanted.protocol),
                 )
             )
         return registered

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+SASL_HANDSHAKE: Final = 17
 API_VERSIONS: Final = 18
+SASL_AUTHENTICATE: Final = 36
 
 
 class Served(NamedTuple):
@@ -35,7 +37,7 @@ SERVED = {
         Served(14, "sync_group", 0, 5),
         Served(15, "describe_groups", 0, 6),
         Served(16, "list_groups", 0, 5),
-        Served(17, "sasl_handshake", 0, 1),
+        Served(SASL_HANDSHAKE, "sasl_handshake", 0, 1),
         Served(API_VERSIONS, "api_versions", 0, 4),
         Served(19, "create_topics", 0, 7),
         Served(20, "delete_topics", 0, 6),
@@ -53,6 +55,7 @@ SERVED = {
         Served(32, "describe_configs", 0, 4),
         Served(33, "alter_configs", 0, 2),
         Served(35, "describe_log_dirs", 0, 5),
+        Served(SASL_AUTHENTICATE, "sasl_authenticate", 0, 2),
         Served(37, "create_partitions", 0, 3),
         Served(42, "delete_groups", 0, 2),
         Served(43, "elect_leaders", 0, 2),

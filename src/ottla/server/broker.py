@@ -177,6 +177,7 @@ class Broker:
             self._intercept,
             offered=offered_doors(settings, address),
             doors=self._doors,
+            protocol=address.protocol,
         )
         try:
             await listener.bind(address.host, address.port)

@@ -31,7 +31,10 @@ from ottla.server.routes import Route, records_size
 from ottla.server.stepping import Steps, Suspended
 
 if TYPE_CHECKING:
+    from ottla.core.principal import Principal
+    from ottla.server.authentication.session import Session
     from ottla.server.listener import Listener
+    from ottla.server.routes import Routes
 
 logger = logging.getLogger("ottla.connection")
 
@@ -53,6 +56,8 @@ UNSENT_MAX: Final = 1 << 20
 # Before the next request is even started when those of fetches come to this many. Small ones leave together.
 UNSENT_RECORDS_MAX: Final = 64 << 10
 WRITE_BUFFER_MAX: Final = 2 << 20
+# Of which TLS has made ciphertext already.
+CIPHERTEXT_MAX: Final = 256 << 10
 
 # Frames above this size are received into a buffer of their own, once this much of them has arrived; until
 # then they stay in the shared one. A peer that only announces a large frame therefore costs nothing, and
@@ -136,6 +141,8 @@ class Connection(asyncio.BufferedProtocol):
         "last_active",
         "listener_name",
         "principal",
+        "routes",
+        "session",
     )
 
     def __init__(self, listener: Listener) -> None:
@@ -143,7 +150,10 @@ class Connection(asyncio.BufferedProtocol):
         self._node = listener.node
         self._scratch = listener.scratch
         self.listener_name = listener.name
+        # Who is at the other end, and where that was found out by SASL, until when.
         self.principal = ANONYMOUS
+        self.session: Session | None = None
+        self.routes = listener.routes
         self._transport: asyncio.Transport
         self._left: bytes = b""  # the start of a frame that has not all arrived
         self._frame: bytearray | None = None  # a large frame on its way
@@ -175,6 +185,31 @@ class Connection(asyncio.BufferedProtocol):
             transport.abort()
             return
         transport.set_write_buffer_limits(high=WRITE_BUFFER_MAX, low=WRITE_BUFFER_MAX // 4)
+
+    def secured(self, transport: asyncio.Transport, principal: Principal) -> None:
+        """TLS was agreed on: what was the transport carries this one from now on."""
+        self._transport.set_write_buffer_limits(high=CIPHERTEXT_MAX)
+        self._transport = transport
+        self.principal = principal
+        transport.set_write_buffer_limits(high=WRITE_BUFFER_MAX, low=WRITE_BUFFER_MAX // 4)
+
+    def take(self, received: bytes) -> None:
+        """Bytes that arrived before the transport was ours."""
+        start = Scratch.OFFSET
+        self._turn(bytearray(start) + received, start, start + len(received))
+
+    def route_by(self, routes: Routes) -> None:
+        """From now on only what these routes lead to is served."""
+        self.routes = routes
+        self._lanes = None
+
+    @property
+    def listener(self) -> Listener:
+        return self._listener
+
+    @property
+    def is_closing(self) -> bool:
+        return self._closing
 
     @property
     def client_host(self) -> str:
@@ -301,7 +336,7 @@ class Connection(asyncio.BufferedProtocol):
                     else:
                         self._run(reply, answer)
                     return
-        route = self._listener.routes.find(key, version)
+        route = self.routes.find(key, version)
         if route is None:
             self._not_served(key, version, correlation_id)
             return
@@ -499,6 +534,9 @@ class Connection(asyncio.BufferedProtocol):
     # --- ends ----------------------------------------------------------------------------
 
     def _not_served(self, key: int, version: int, correlation_id: int) -> None:
+        if self.routes is not self._listener.routes:
+            self._refuse(f"API key {key} where only authenticating again is left")
+            return
         if key != API_VERSIONS:
             self._refuse(f"API key {key} version {version}, which is not served")
             return
@@ -541,6 +579,8 @@ class Connection(asyncio.BufferedProtocol):
             # What earlier requests of this turn have earned is still theirs.
             self._answer()
             self._closing = True
+            # Closing TLS takes a while, in which more would be received.
+            self._transport.pause_reading()
             self._transport.close()
 
     def expire(self) -> None:

@@ -6,9 +6,14 @@ import asyncio
 import logging
 import socket
 from collections import Counter
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from ottla.config.broker import BrokerSettings
+from ottla.config.listener_security import client_auth, uses_sasl, uses_tls
+from ottla.config.listener_settings import listener_settings
+from ottla.config.settings import ConfigError
+from ottla.metadata.image import BROKER_RESOURCE
 from ottla.server.connection import Connection, Scratch
 from ottla.server.doors import HTTP, KAFKA
 from ottla.server.routes import Intercept, Routes
@@ -16,7 +21,9 @@ from ottla.storage.handles import files_for_connections
 
 if TYPE_CHECKING:
     from ottla.runtime.node import Node
+    from ottla.server.authentication.authenticator import Authenticator
     from ottla.server.doors import Doors
+    from ottla.server.tls import Tls
 
 logger = logging.getLogger("ottla.listener")
 
@@ -27,6 +34,8 @@ BACKLOG: Final = 4096
 ACCEPTED_AT_ONCE: Final = 1
 # How often to look for idle connections, as a part of the time they may be idle.
 IDLE_CHECKS: Final = 10
+# How often to look whether certificates were replaced.
+CERTIFICATES_SECONDS: Final = 2.0
 
 
 class Listener:
@@ -41,8 +50,11 @@ class Listener:
         *,
         offered: frozenset[str] = frozenset({"kafka"}),
         doors: Doors | None = None,
+        protocol: str = "PLAINTEXT",
     ) -> None:
+        """Raises ConfigError when the keys or the rules of a listener with TLS are no good."""
         self.name = name
+        self.protocol = protocol
         self.offered = offered
         self.node = node
         self.loop = asyncio.get_running_loop()
@@ -57,8 +69,16 @@ class Listener:
         self._addresses: dict[str, str] = {}
         self._server: asyncio.Server | None = None
         self._idle_timer: asyncio.TimerHandle | None = None
+        self._certificates_timer: asyncio.TimerHandle | None = None
         self._all_gone: asyncio.Future[None] | None = None
         self._is_closing = False
+        self._authenticator: Authenticator | None = None
+        self._tls: Tls | None = None
+        self._new: Callable[[], asyncio.BaseProtocol] = lambda: Connection(self)
+        if uses_sasl(protocol):
+            self._use_sasl()
+        if uses_tls(protocol):
+            self._use_tls()
 
     async def bind(self, host: str, port: int) -> None:
         """Take the address, so that it can be told to the cluster.
@@ -66,7 +86,7 @@ class Listener:
         Where HTTP is spoken it can be asked how the start is going; everybody else is refused until `serve`.
         """
         self._server = await self.loop.create_server(
-            lambda: Connection(self),
+            self._new,
             host or None,
             port,
             backlog=ACCEPTED_AT_ONCE,
@@ -101,10 +121,48 @@ class Listener:
 
     def configure(self, settings: BrokerSettings) -> None:
         """Take new limits; they hold for what happens from now on."""
-        self._settings = settings
+        self._settings = listener_settings(settings, self.node.static_properties, self.name)
         # Where Kafka is not spoken, or not yet, no frame is small enough.
         speaks_kafka = self.is_ready and KAFKA in self.offered
-        self.request_bytes_max = settings.socket_request_max_bytes if speaks_kafka else 0
+        self.request_bytes_max = self._settings.socket_request_max_bytes if speaks_kafka else 0
+
+    # --- security ------------------------------------------------------------------------
+
+    def _use_sasl(self) -> None:
+        from ottla.config.sasl import sasl_of
+        from ottla.server.authentication.authenticator import Authenticator
+        from ottla.server.authentication.gate import Gate
+
+        sasl = sasl_of(self._settings, self.node.static_properties, self.name)
+        authenticator = self._authenticator = Authenticator(sasl, self.node, self.routes)
+        self._new = lambda: Gate(Connection(self), authenticator)
+
+    def _use_tls(self) -> None:
+        from ottla.server.arrival import Arrival
+        from ottla.server.ssl_principal import PrincipalMapping
+        from ottla.server.tls import Tls
+
+        mapping = PrincipalMapping(self._settings.ssl_principal_mapping_rules)
+        tls = self._tls = Tls(self.name, self._tls_settings)
+        self._new = lambda: Arrival(Connection(self), tls, mapping, self._authenticator)
+        self._watch_certificates()
+
+    def _tls_settings(self) -> tuple[BrokerSettings, str]:
+        """What TLS is made of, with what was altered since the start."""
+        node = self.node
+        properties = {**node.static_properties, **node.image.config(BROKER_RESOURCE, str(node.node_id))}
+        try:
+            settings = listener_settings(node.settings, properties, self.name)
+        except ConfigError:  # of a property that was altered to nonsense
+            properties = node.static_properties
+            settings = listener_settings(node.settings, properties, self.name)
+        return settings, client_auth(settings, properties, self.name, self.protocol)
+
+    def _watch_certificates(self) -> None:
+        """Certificates are replaced while brokers run: their files are looked at again and again."""
+        assert self._tls is not None
+        self._tls.refresh()
+        self._certificates_timer = self.loop.call_later(CERTIFICATES_SECONDS, self._watch_certificates)
 
     # --- other languages -----------------------------------------------------------------
 
@@ -169,8 +227,9 @@ class Listener:
 
     async def close(self) -> None:
         self._is_closing = True
-        if self._idle_timer is not None:
-            self._idle_timer.cancel()
+        for timer in (self._idle_timer, self._certificates_timer):
+            if timer is not None:
+                timer.cancel()
         if self._server is not None:
             self._server.close()
         # A connection that the kernel has just handed over is made known to us within two turns, and one that

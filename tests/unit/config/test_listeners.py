@@ -64,7 +64,6 @@ def test_the_same_port_may_serve_both_address_families() -> None:
         ({"listeners": "PLAINTEXT:9092"}, "unable to parse PLAINTEXT:9092"),
         ({"listeners": "PLAINTEXT://h:99999"}, "the highest is 65535"),
         ({"listeners": "FOO://h:1"}, "no security protocol defined for listener FOO"),
-        ({"listeners": "SSL://h:1"}, "SSL, which is not available yet"),
         ({"listeners": "PLAINTEXT://h:1,PLAINTEXT://h:2"}, "PLAINTEXT is there twice"),
         ({"listener_security_protocol_map": "PLAINTEXT:TLS"}, "Invalid security protocol `TLS`"),
         ({"listener_security_protocol_map": "PLAINTEXT"}, "not in the form NAME:PROTOCOL"),

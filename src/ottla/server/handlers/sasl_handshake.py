@@ -1,7 +1,8 @@
 """SaslHandshake, key 17, versions 0-1.
 
-A handshake that belongs to an authentication is taken by the connection before requests are handled at
-all. One that arrives here came over a listener without SASL, or after authenticating: both are refused.
+A handshake that begins a connection never gets here (`authentication.gate`). What does came over a
+listener without SASL, where it is refused, or from a client that authenticates again while its connection
+is in use (KIP-368).
 """
 
 from __future__ import annotations
@@ -12,4 +13,7 @@ from ottla.server.context import Context
 
 
 async def sasl_handshake(request: SaslHandshakeRequest, ctx: Context) -> SaslHandshakeResponse:
-    return SaslHandshakeResponse(error_code=IllegalSaslState.code)
+    session = ctx.connection.session
+    if session is None:
+        return SaslHandshakeResponse(error_code=IllegalSaslState.code)
+    return await session.handshake(request.mechanism, ctx.version)

@@ -69,6 +69,7 @@ class DialledConnection:
     client_host: str = "/127.0.0.1"
     address: str = "127.0.0.1"
     principal: Principal = ANONYMOUS
+    session: None = None
 
 
 class NoController:
