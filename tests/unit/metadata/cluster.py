@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import count
+from random import Random
 from typing import Any
 
 from ottla.core.ids import Uuid
@@ -143,5 +143,6 @@ class Cluster:
 
 def _pseudo_random() -> Iterator[int]:
     """The same bytes in every run."""
-    for number in count(1):
-        yield number * 2_654_435_761 >> 11 & 0xFF
+    chance = Random(1)
+    while True:
+        yield chance.getrandbits(8)

@@ -24,8 +24,15 @@ from ottla.protocol.messages.alter_partition_reassignments import (
     ReassignablePartition,
     ReassignableTopic,
 )
+from ottla.protocol.messages.alter_user_scram_credentials import (
+    AlterUserScramCredentialsRequest,
+    ScramCredentialDeletion,
+    ScramCredentialUpsertion,
+)
+from ottla.protocol.messages.create_acls import AclCreation, CreateAclsRequest
 from ottla.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from ottla.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from ottla.protocol.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
 from ottla.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from ottla.protocol.messages.elect_leaders import ElectLeadersRequest
 from ottla.protocol.messages.unregister_broker import UnregisterBrokerRequest
@@ -144,6 +151,45 @@ class AnyCommands(RuleBasedStateMachine):
             )
         )
 
+    # --- rules and users -----------------------------------------------------------------
+
+    @rule(name=TOPICS, operation=st.integers(2, 5), principal=st.sampled_from(["User:a", "User:*", "bad"]))
+    def allow(self, name: str, operation: int, principal: str) -> None:
+        creation = AclCreation(
+            resource_type=2,
+            resource_name=name,
+            principal=principal,
+            host="*",
+            operation=operation,
+            permission_type=3,
+        )
+        self.cluster.do(CreateAclsRequest(creations=[creation, creation]))
+
+    @rule(name=st.one_of(TOPICS, st.none()), pattern=st.integers(1, 4))
+    def disallow(self, name: str | None, pattern: int) -> None:
+        asked = DeleteAclsFilter(
+            resource_type_filter=1,
+            resource_name_filter=name,
+            pattern_type_filter=pattern,
+            principal_filter=None,
+            host_filter=None,
+            operation=1,
+            permission_type=1,
+        )
+        self.cluster.do(DeleteAclsRequest(filters=[asked, asked]))
+
+    @rule(name=st.sampled_from(["alice", "bob"]), mechanism=st.integers(0, 3), is_gone=st.booleans())
+    def alter_user(self, name: str, mechanism: int, is_gone: bool) -> None:
+        request = AlterUserScramCredentialsRequest()
+        if is_gone:
+            request.deletions = [ScramCredentialDeletion(name=name, mechanism=mechanism)]
+        else:
+            wanted = ScramCredentialUpsertion(
+                name=name, mechanism=mechanism, iterations=4096, salt=b"s", salted_password=b"p"
+            )
+            request.upsertions = [wanted]
+        self.cluster.do(request)
+
     # --- what always holds ---------------------------------------------------------------
 
     @invariant()
@@ -175,6 +221,13 @@ class AnyCommands(RuleBasedStateMachine):
     def producer_ids_only_grow(self) -> None:
         assert self.cluster.image.next_producer_id >= self.next_producer_id
         self.next_producer_id = self.cluster.image.next_producer_id
+
+    @invariant()
+    def no_rule_is_there_twice(self) -> None:
+        rules = [
+            (rule.resource_name, rule.principal, rule.operation) for rule in self.cluster.image.acls.values()
+        ]
+        assert len(rules) == len(set(rules))
 
     @invariant()
     def a_snapshot_tells_the_whole_story(self) -> None:

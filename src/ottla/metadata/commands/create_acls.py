@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from enum import IntEnum
 
 from ottla.core.acl import CLUSTER_NAME, Operation, PatternType, Permission, ResourceType
+from ottla.core.ids import Uuid
 from ottla.metadata.image import MetadataRecord
 from ottla.metadata.state import MAX_RECORDS_PER_REQUEST, Context, ControllerState, Decision
 from ottla.protocol.errors import InvalidRequest, KafkaError, PolicyViolation
@@ -40,8 +41,13 @@ def create_acls(state: ControllerState, request: CreateAclsRequest, context: Con
         refused = PolicyViolation("Unable to perform excessively large batch operation.")
         errors = [error or refused for error in errors]
         wanted = {}
-    records: list[MetadataRecord] = [_record(creation, context) for creation in wanted.values()]
-    return Decision(records, CreateAclsResponse(results=[_result(error) for error in errors]))
+    records: dict[Uuid, MetadataRecord] = {}
+    for creation in wanted.values():
+        number = context.new_id()
+        while number in state.image.acls or number in records:
+            number = context.new_id()
+        records[number] = _record(creation, number)
+    return Decision(list(records.values()), CreateAclsResponse(results=[_result(error) for error in errors]))
 
 
 def _check(creation: AclCreation) -> None:
@@ -99,9 +105,9 @@ def _rule_of(record: AccessControlEntryRecord) -> Rule:
     )
 
 
-def _record(creation: AclCreation, context: Context) -> AccessControlEntryRecord:
+def _record(creation: AclCreation, number: Uuid) -> AccessControlEntryRecord:
     return AccessControlEntryRecord(
-        id=context.new_id(),
+        id=number,
         resource_type=creation.resource_type,
         resource_name=creation.resource_name,
         pattern_type=creation.resource_pattern_type,
