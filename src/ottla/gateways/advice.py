@@ -26,6 +26,18 @@ _ADVICE: Final = {
     "NOT_COORDINATOR": ("Another broker coordinates this group", "ask that one"),
     "REQUEST_TIMED_OUT": ("It took too long, and may have been done or not", "look before you try again"),
     "NOT_ENOUGH_REPLICAS": ("Too few replicas are in sync", "try again, or lower min.insync.replicas"),
+    "TOPIC_AUTHORIZATION_FAILED": (
+        "The access rules do not let you do this with the topic",
+        "ask for a rule, or come as a user who has one",
+    ),
+    "GROUP_AUTHORIZATION_FAILED": (
+        "The access rules do not let you do this with the group",
+        "ask for a rule, or come as a user who has one",
+    ),
+    "CLUSTER_AUTHORIZATION_FAILED": (
+        "The access rules do not let you do this with the cluster",
+        "ask for a rule, or come as a user who has one",
+    ),
     "KAFKA_STORAGE_ERROR": ("The disk has failed", "see the broker's log"),
     "UNKNOWN_SERVER_ERROR": ("The broker made a mistake", "see its log"),
     "UNKNOWN_MEMBER_ID": ("The group has members, who commit for themselves", "stop them first"),

@@ -26,6 +26,7 @@ from prometheus_client.core import (
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 
 import ottla
+from ottla.core.acl import CLUSTER_NAME, Operation, ResourceType
 from ottla.gateways.families import FAMILIES, Kind
 from ottla.gateways.loop_delay import DELAY_BUCKETS, LoopDelay
 from ottla.gateways.pages import Page
@@ -227,4 +228,11 @@ class Figures:
 
 
 async def page(visit: Visit) -> Page:
+    authorizer, connection = visit.doors.node.authorizer, visit.connection
+    # Every topic and group is named here, so the rules of single ones do not help.
+    if authorizer is not None and not authorizer.allows(
+        connection.principal, connection.address, Operation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME
+    ):
+        text = f"The access rules do not let {connection.principal} DESCRIBE the cluster, which metrics do\n"
+        return Page(text, status=403)
     return Page(await visit.doors.keep(Metrics).text(visit.local), CONTENT_TYPE_PLAIN_0_0_4)
