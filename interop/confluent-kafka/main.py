@@ -20,6 +20,10 @@ from confluent_kafka import (
     TopicPartition,
 )
 from confluent_kafka.admin import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
     AdminClient,
     AlterConfigOpType,
     ConfigEntry,
@@ -27,6 +31,7 @@ from confluent_kafka.admin import (
     NewPartitions,
     NewTopic,
     OffsetSpec,
+    ResourcePatternType,
     ResourceType,
 )
 
@@ -345,6 +350,49 @@ def records() -> dict[str, Any]:
     return {"earliest": next(iter(client.list_offsets(spec).values())).result(PATIENCE).offset}
 
 
+def acls() -> dict[str, Any]:
+    client, topic, user = admin(), f"{NAME}-new", f"User:{NAME}"
+    kind, by, may, rule = ResourceType, ResourcePatternType, AclOperation, AclPermissionType
+
+    def shown(found: Iterable[AclBinding]) -> list[Any]:
+        return [
+            [
+                one.restype.value,
+                one.name,
+                one.resource_pattern_type.value,
+                one.principal,
+                one.host,
+                one.operation.value,
+                one.permission_type.value,
+            ]
+            for one in found
+        ]
+
+    def described(wanted: AclBindingFilter) -> list[Any]:
+        return shown(client.describe_acls(wanted).result(PATIENCE))
+
+    new = [
+        AclBinding(kind.TOPIC, topic, by.LITERAL, user, "*", may.READ, rule.ALLOW),
+        AclBinding(kind.TOPIC, topic, by.LITERAL, user, "10.1.2.3", may.WRITE, rule.DENY),
+        AclBinding(kind.TOPIC, NAME, by.PREFIXED, user, "*", may.DESCRIBE, rule.ALLOW),
+        AclBinding(kind.GROUP, NAME, by.LITERAL, user, "*", may.READ, rule.ALLOW),
+        AclBinding(kind.TRANSACTIONAL_ID, NAME, by.LITERAL, user, "10.1.2.3", may.ALL, rule.ALLOW),
+    ]
+    for created in client.create_acls(new).values():
+        created.result(PATIENCE)
+    of_user = AclBindingFilter(kind.ANY, None, by.ANY, user, None, may.ANY, rule.ANY)
+    until(lambda: len(described(of_user)) == 5)
+    listed = described(of_user)
+    matching = described(AclBindingFilter(kind.TOPIC, topic, by.MATCH, None, None, may.ANY, rule.ANY))
+    gone = [
+        AclBindingFilter(kind.TOPIC, topic, by.MATCH, None, None, may.ANY, rule.DENY),
+        AclBindingFilter(kind.GROUP, NAME, by.LITERAL, None, None, may.ANY, rule.ANY),
+    ]
+    deleted = [one for done in client.delete_acls(gone).values() for one in shown(done.result(PATIENCE))]
+    until(lambda: len(described(of_user)) == 3)
+    return {"listed": listed, "matching": matching, "deleted": deleted, "left": described(of_user)}
+
+
 def old() -> dict[str, Any]:
     send(producer(), numbered())
     member = consumer()
@@ -377,6 +425,7 @@ FEATURES: dict[str, Callable[[], dict[str, Any]]] = {
     "admin-groups": groups,
     "admin-offsets": offsets,
     "admin-records": records,
+    "admin-acls": acls,
     "old-versions": old,
 }
 

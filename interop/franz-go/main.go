@@ -56,6 +56,7 @@ func main() {
 		"admin-groups":     groups,
 		"admin-offsets":    offsets,
 		"admin-records":    records,
+		"admin-acls":       acls,
 		"old-versions":     old,
 	}
 	out, err := json.Marshal(features[feature]())

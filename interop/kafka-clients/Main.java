@@ -29,6 +29,7 @@ public class Main {
         features.put("admin-partitions", () -> new Administration(client).partitions());
         features.put("admin-groups", () -> new Administration(client).groups());
         features.put("admin-records", () -> new Administration(client).records());
+        features.put("admin-acls", () -> new Acls(client).run());
         // Calls that came later are in classes that an old release cannot compile.
         features.put("admin-configs", () -> later("LaterAdministration", client, "configs"));
         features.put("admin-offsets", () -> later("LaterAdministration", client, "offsets"));

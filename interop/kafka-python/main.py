@@ -9,7 +9,19 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from kafka.admin import ConfigResource, ConfigResourceType, NewTopic
+from kafka.admin import (
+    ACL,
+    ACLFilter,
+    ACLOperation,
+    ACLPermissionType,
+    ACLResourcePatternType,
+    ConfigResource,
+    ConfigResourceType,
+    NewTopic,
+    ResourcePattern,
+    ResourcePatternFilter,
+    ResourceType,
+)
 
 from kafka import (
     ConsumerRebalanceListener,
@@ -314,6 +326,52 @@ def records() -> dict[str, Any]:
     return {"earliest": client.list_partition_offsets({at: OffsetSpec.EARLIEST})[at].offset}
 
 
+def acls() -> dict[str, Any]:
+    client, topic, user = admin(), f"{NAME}-new", f"User:{NAME}"
+    kind, by, may, rule = ResourceType, ACLResourcePatternType, ACLOperation, ACLPermissionType
+
+    def shown(found: Iterable[ACL]) -> list[Any]:
+        return [
+            [
+                one.resource_pattern.resource_type,
+                one.resource_pattern.resource_name,
+                one.resource_pattern.pattern_type,
+                one.principal,
+                one.host,
+                one.operation,
+                one.permission_type,
+            ]
+            for one in found
+        ]
+
+    def described(wanted: ACLFilter) -> list[Any]:
+        return shown(client.describe_acls(wanted)[0])
+
+    on_topic = ResourcePattern(kind.TOPIC, topic)
+    prefixed = ResourcePattern(kind.TOPIC, NAME, by.PREFIXED)
+    new = [
+        ACL(user, "*", may.READ, rule.ALLOW, on_topic),
+        ACL(user, "10.1.2.3", may.WRITE, rule.DENY, on_topic),
+        ACL(user, "*", may.DESCRIBE, rule.ALLOW, prefixed),
+        ACL(user, "*", may.READ, rule.ALLOW, ResourcePattern(kind.GROUP, NAME)),
+        ACL(user, "10.1.2.3", may.ALL, rule.ALLOW, ResourcePattern(kind.TRANSACTIONAL_ID, NAME)),
+    ]
+    client.create_acls(new)
+    of_user = ACLFilter(user, None, may.ANY, rule.ANY, ResourcePatternFilter(kind.ANY, None, by.ANY))
+    until(lambda: len(described(of_user)) == 5, 10)
+    listed = described(of_user)
+    for_topic = ResourcePatternFilter(kind.TOPIC, topic, by.MATCH)
+    matching = described(ACLFilter(None, None, may.ANY, rule.ANY, for_topic))
+    for_group = ResourcePatternFilter(kind.GROUP, NAME, by.LITERAL)
+    gone = [
+        ACLFilter(None, None, may.ANY, rule.DENY, for_topic),
+        ACLFilter(None, None, may.ANY, rule.ANY, for_group),
+    ]
+    deleted = [one for _, found, _ in client.delete_acls(gone) for one in shown(found)]
+    until(lambda: len(described(of_user)) == 3, 10)
+    return {"listed": listed, "matching": matching, "deleted": deleted, "left": described(of_user)}
+
+
 def old() -> dict[str, Any]:
     send(producer(), numbered())
     member = consumer()
@@ -344,6 +402,7 @@ FEATURES: dict[str, Callable[[], dict[str, Any]]] = {
     "admin-groups": groups,
     "admin-offsets": offsets,
     "admin-records": records,
+    "admin-acls": acls,
     "old-versions": old,
 }
 

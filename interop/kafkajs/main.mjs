@@ -6,6 +6,7 @@ import SnappyJS from 'snappyjs'
 import * as zstd from '@bokuweb/zstd-wasm'
 
 const { Kafka, CompressionTypes, CompressionCodecs, ConfigResourceTypes, Partitioners, logLevel } = kafkajs
+const { AclOperationTypes, AclPermissionTypes, AclResourceTypes, ResourcePatternTypes } = kafkajs
 const [bootstrap, feature, name] = process.argv.slice(2)
 const PATIENCE = 60_000
 const FIRST_TIME = 1_600_000_000_000
@@ -272,6 +273,40 @@ async function records(admin) {
   return { earliest: Number(at.low) }
 }
 
+async function acls(admin) {
+  const [kind, by] = [AclResourceTypes, ResourcePatternTypes]
+  const [may, rule] = [AclOperationTypes, AclPermissionTypes]
+  const [topic, principal] = [`${name}-new`, `User:${name}`]
+  const WORDS =
+    'resourceType resourceName resourcePatternType principal host operation permissionType'.split(' ')
+  const words = rule => Object.fromEntries(WORDS.map((word, at) => [word, rule[at]]))
+  const shown = rule => WORDS.map(word => rule[word])
+  const described = async wanted =>
+    (await admin.describeAcls(words(wanted))).resources.flatMap(on =>
+      on.acls.map(one => shown({ ...on, ...one })),
+    )
+  const acl = [
+    [kind.TOPIC, topic, by.LITERAL, principal, '*', may.READ, rule.ALLOW],
+    [kind.TOPIC, topic, by.LITERAL, principal, '10.1.2.3', may.WRITE, rule.DENY],
+    [kind.TOPIC, name, by.PREFIXED, principal, '*', may.DESCRIBE, rule.ALLOW],
+    [kind.GROUP, name, by.LITERAL, principal, '*', may.READ, rule.ALLOW],
+    [kind.TRANSACTIONAL_ID, name, by.LITERAL, principal, '10.1.2.3', may.ALL, rule.ALLOW],
+  ]
+  await admin.createAcls({ acl: acl.map(words) })
+  const ofUser = [kind.ANY, undefined, by.ANY, principal, undefined, may.ANY, rule.ANY]
+  await until(async () => (await described(ofUser)).length === 5, 10_000)
+  const listed = await described(ofUser)
+  const matching = await described([kind.TOPIC, topic, by.MATCH, undefined, undefined, may.ANY, rule.ANY])
+  const filters = [
+    [kind.TOPIC, topic, by.MATCH, undefined, undefined, may.ANY, rule.DENY],
+    [kind.GROUP, name, by.LITERAL, undefined, undefined, may.ANY, rule.ANY],
+  ]
+  const { filterResponses } = await admin.deleteAcls({ filters: filters.map(words) })
+  const deleted = filterResponses.flatMap(({ matchingAcls }) => matchingAcls.map(shown))
+  await until(async () => (await described(ofUser)).length === 3, 10_000)
+  return { listed, matching, deleted, left: await described(ofUser) }
+}
+
 const FEATURES = {
   produce,
   gzip: compressed,
@@ -292,6 +327,7 @@ const FEATURES = {
   'admin-groups': () => administer(groups),
   'admin-offsets': () => administer(offsets),
   'admin-records': () => administer(records),
+  'admin-acls': () => administer(acls),
 }
 
 const report = await FEATURES[feature]()

@@ -1,6 +1,8 @@
 // @platformatic/kafka. See ../README.md for what each feature asks. A stream of its consumer always belongs to
 // a group, so every reader is the only member of a group of its own.
 import {
+  AclOperations,
+  AclPermissionTypes,
   Admin,
   Consumer,
   ConfigResourceTypes,
@@ -10,6 +12,8 @@ import {
   MessagesStreamFallbackModes,
   MessagesStreamModes,
   Producer,
+  ResourcePatternTypes,
+  ResourceTypes,
   stringDeserializers,
   stringSerializers,
 } from '@platformatic/kafka'
@@ -329,6 +333,36 @@ async function records(admin) {
   return { earliest: await offsetAt(admin, ListOffsetTimestamps.EARLIEST) }
 }
 
+async function acls(admin) {
+  const [kind, by, may, rule] = [ResourceTypes, ResourcePatternTypes, AclOperations, AclPermissionTypes]
+  const [topic, principal] = [`${name}-new`, `User:${name}`]
+  const WORDS =
+    'resourceType resourceName resourcePatternType principal host operation permissionType'.split(' ')
+  const words = rule => Object.fromEntries(WORDS.map((word, at) => [word, rule[at]]))
+  const shown = rule => WORDS.map(word => rule[word])
+  const described = async wanted =>
+    (await admin.describeAcls({ filter: words(wanted) })).flatMap(on => on.acls.map(one => shown({ ...on, ...one })))
+  const creations = [
+    [kind.TOPIC, topic, by.LITERAL, principal, '*', may.READ, rule.ALLOW],
+    [kind.TOPIC, topic, by.LITERAL, principal, '10.1.2.3', may.WRITE, rule.DENY],
+    [kind.TOPIC, name, by.PREFIXED, principal, '*', may.DESCRIBE, rule.ALLOW],
+    [kind.GROUP, name, by.LITERAL, principal, '*', may.READ, rule.ALLOW],
+    [kind.TRANSACTIONAL_ID, name, by.LITERAL, principal, '10.1.2.3', may.ALL, rule.ALLOW],
+  ]
+  await admin.createAcls({ creations: creations.map(words) })
+  const ofUser = [kind.ANY, null, by.ANY, principal, null, may.ANY, rule.ANY]
+  await until(async () => (await described(ofUser)).length === 5, 10_000)
+  const listed = await described(ofUser)
+  const matching = await described([kind.TOPIC, topic, by.MATCH, null, null, may.ANY, rule.ANY])
+  const filters = [
+    [kind.TOPIC, topic, by.MATCH, null, null, may.ANY, rule.DENY],
+    [kind.GROUP, name, by.LITERAL, null, null, may.ANY, rule.ANY],
+  ]
+  const deleted = (await admin.deleteAcls({ filters: filters.map(words) })).map(shown)
+  await until(async () => (await described(ofUser)).length === 3, 10_000)
+  return { listed, matching, deleted, left: await described(ofUser) }
+}
+
 const FEATURES = {
   produce,
   gzip: compressed,
@@ -352,6 +386,7 @@ const FEATURES = {
   'admin-groups': () => administer(groups),
   'admin-offsets': () => administer(offsets),
   'admin-records': () => administer(records),
+  'admin-acls': () => administer(acls),
 }
 
 const report = await FEATURES[feature]()

@@ -16,6 +16,7 @@ from tools.interop.aged import NEWEST, as_kafka_2_1
 from tools.interop.brokers import kafka_behind_a_wire, ottla_behind_a_wire
 from tools.interop.cell import run_cell
 from tools.interop.features import FEATURES
+from tools.interop.judges.acls import rules
 from tools.interop.judges.groups import assigned_partitions
 from tools.interop.toolchains import SOURCES
 from tools.interop.wire import Wire
@@ -59,6 +60,8 @@ GROUP = {
     "committed": {"0": 25, "1": 25, "2": 25, "3": 25},
 }
 
+RULES = rules("<name>")
+
 # What a program that does everything right reports, for every feature.
 PERFECT: dict[str, dict[str, Any]] = {
     "produce": {"records": numbered()},
@@ -95,6 +98,12 @@ PERFECT: dict[str, dict[str, Any]] = {
     "admin-groups": {"listed": True, "state": "EMPTY", "gone": True},
     "admin-offsets": {"earliest": 0, "latest": 25, "committed": 5, "altered": 10, "deleted": True},
     "admin-records": {"earliest": 10},
+    "admin-acls": {
+        "listed": sorted(RULES.made),
+        "matching": sorted(RULES.matching),
+        "deleted": sorted(RULES.deleted),
+        "left": sorted(RULES.made - RULES.deleted),
+    },
     "old-versions": {"records": numbered(), "committed": 25},
 }
 
@@ -102,7 +111,8 @@ PERFECT: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("feature", FEATURES)
 def test_a_perfect_report_of_nothing_done_is_not_believed(broker: Wire, tmp_path: Path, feature: str) -> None:
     file = tmp_path / "program.py"
-    file.write_text(f"print({json.dumps(PERFECT[feature])!r})\n")
+    report = json.dumps(PERFECT[feature])
+    file.write_text(f"import sys\nprint({report!r}.replace('<name>', sys.argv[3]))\n")
     problems, _ = run_cell([sys.executable, str(file)], FEATURES[feature], broker)
     assert any("on the wire" in problem or "fetches" in problem for problem in problems), problems
 
@@ -197,6 +207,32 @@ SABOTAGE = {
             "gone = until(lambda: name not in client.list_topics(timeout=30).topics)": "gone = True",
         },
         "partitions of the deleted topic",
+    ),
+    "a rule that allows instead of denying": (
+        "admin-acls",
+        {
+            "may.WRITE, rule.DENY)": "may.WRITE, rule.ALLOW)",
+            "one.permission_type.value,": "2 if one.operation == may.WRITE else 3,",
+        },
+        "rules as asked for",
+    ),
+    "rules matched by itself": (
+        "admin-acls",
+        {
+            "described(AclBindingFilter(kind.TOPIC, topic, by.MATCH, None, None, may.ANY, rule.ANY))": (
+                "[one for one in listed if one[0] == kind.TOPIC.value]"
+            )
+        },
+        "filters by name",
+    ),
+    "rules that are left": (
+        "admin-acls",
+        {
+            "client.delete_acls(gone)": "{one: client.describe_acls(one) for one in gone}",
+            "until(lambda: len(described(of_user)) == 3)": "",
+            '"left": described(of_user)': '"left": [one for one in listed if one not in deleted]',
+        },
+        "rules at the broker",
     ),
 }
 

@@ -11,8 +11,11 @@ from tools.interop.wire import Wire
 from tools.kafka.distribution import KafkaUnavailable
 from tools.kafka.node import KafkaNode
 
-# Few partitions of internal topics, since each is a directory to make; and rebalances within a second.
+# Few partitions of internal topics, since each is a directory to make; and rebalances within a second. Access
+# rules are kept only where there is an authorizer: clients do not say who they are, and may do everything.
 PROPERTIES = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": "User:ANONYMOUS",
     "offsets.topic.num.partitions": "4",
     "transaction.state.log.num.partitions": "4",
     "share.coordinator.state.topic.num.partitions": "4",

@@ -30,6 +30,7 @@ class Client(NamedTuple):
 
 NO_CONSUMER_PROTOCOL = "no consumer protocol (KIP-848)"
 NO_SHARE_GROUPS = "no share groups (KIP-932)"
+NO_ACLS = "no administration of access rules"
 BEFORE_STATIC_MEMBERS = {
     "group-consumer": NO_CONSUMER_PROTOCOL,
     "group-share": NO_SHARE_GROUPS,
@@ -56,6 +57,7 @@ CLIENTS = {
             {
                 "group-consumer": NO_CONSUMER_PROTOCOL,
                 "group-share": NO_SHARE_GROUPS,
+                "admin-acls": NO_ACLS,
             },
         ),
         Client(
@@ -119,6 +121,7 @@ CLIENTS = {
                 "group-share": NO_SHARE_GROUPS,
                 "admin-configs": "no administration of configurations",
                 "admin-partitions": "cannot add partitions by this API",
+                "admin-acls": NO_ACLS,
             },
         ),
         Client(
@@ -144,7 +147,7 @@ CLIENTS = {
             "Rust (librdkafka)",
             "0.39.0",
             lambda: cargo_program("rdkafka"),
-            {"group-share": NO_SHARE_GROUPS},
+            {"group-share": NO_SHARE_GROUPS, "admin-acls": NO_ACLS},
         ),
         Client(
             "kcat",

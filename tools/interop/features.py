@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+from tools.interop.judges.acls import saw_acls
 from tools.interop.judges.administration import (
     saw_configs,
     saw_deleted_records,
@@ -105,6 +106,7 @@ FEATURES = {
         Feature("admin-groups", "list, describe and delete groups", an_empty_group, saw_groups),
         Feature("admin-offsets", "list, alter and delete offsets", an_empty_group, saw_offsets),
         Feature("admin-records", "delete records", a_full_topic, saw_deleted_records),
+        Feature("admin-acls", "create, list and delete access rules", nothing, saw_acls),
         Feature("old-versions", "the client held to the protocol of Kafka 2.1", a_topic, saw_old, aged=True),
     )
 }
