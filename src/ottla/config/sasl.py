@@ -48,6 +48,7 @@ def sasl_of(own: BrokerSettings, properties: Mapping[str, str], name: str) -> Sa
         raise ConfigError(f"{where}.sasl.enabled.mechanisms: name one of {', '.join(MECHANISMS)}")
     for mechanism in own.sasl_enabled_mechanisms:
         _check_mechanism(own, mechanism, name, where)
+    for mechanism in own.sasl_enabled_mechanisms:
         settings = mechanism_settings(own, properties, name, mechanism)
         refuse_plug_ins(settings, ("sasl.server.callback.handler.class",), name)
         session_ms[mechanism] = max(0, settings.connections_max_reauth_ms)
