@@ -15,7 +15,6 @@ from ottla.protocol import codec
 from ottla.protocol.batch import BatchHeader, Record
 from ottla.protocol.control import ControlRecordType, control_type
 from ottla.protocol.errors import KafkaError
-from ottla.protocol.schema import fields_of
 from ottla.protocol.stored import groups as stored_groups
 from ottla.protocol.stored import quorum, share
 from ottla.protocol.wire import MalformedFrame
@@ -48,7 +47,10 @@ def plain(value: Any) -> Any:
         return [plain(each) for each in value]
     if hasattr(type(value), "__declared__"):
         cls: Any = type(value)
-        return {each.name: plain(getattr(value, each.name)) for each in fields_of(cls)}
+        return {
+            name: "[hidden]" if declared.secret else plain(getattr(value, name))
+            for name, declared in cls.__declared__.items()
+        }
     return value
 
 

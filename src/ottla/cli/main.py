@@ -104,6 +104,14 @@ def serve(
         bool,
         typer.Option("--insecure", help="Allow listeners without authentication on addresses but localhost."),
     ] = False,
+    add_scram: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="USER",
+            help="Who can log in to a cluster that is new, as SCRAM-SHA-256=[name=alice,password=secret] or "
+            "[name=alice,password-file=FILE]; may be given many times.",
+        ),
+    ] = None,
 ) -> None:
     """Run a broker, on 127.0.0.1:9092 unless told otherwise.
 
@@ -121,7 +129,7 @@ def serve(
         data_dir=data_dir,
         insecure=insecure,
     )
-    raise typer.Exit(command.serve(given, log_level.value))
+    raise typer.Exit(command.serve(given, log_level.value, tuple(add_scram or ())))
 
 
 app.command(epilog=produce.EPILOG)(produce.produce)

@@ -12,7 +12,7 @@ import os
 import shutil
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +24,7 @@ from ottla.config.listeners import check_static
 from ottla.config.settings import ConfigError
 
 if TYPE_CHECKING:
+    from ottla.protocol.stored.metadata import UserScramCredentialRecord
     from ottla.server.broker import Broker
 
 STOPPED, CANNOT_GO_ON, BAD_USAGE = 0, 1, 2
@@ -36,16 +37,17 @@ USUAL = ("localhost:9092", "127.0.0.1:9092")
 """Addresses that the other commands find without being told."""
 
 
-def serve(given: Given, log_level: str) -> int:
+def serve(given: Given, log_level: str, add_scram: Sequence[str] = ()) -> int:
     """Run a broker in this process; returns the exit code."""
     with logs.configured(log_level):
-        return _serve(given)
+        return _serve(given, add_scram)
 
 
-def _serve(given: Given) -> int:
+def _serve(given: Given, add_scram: Sequence[str]) -> int:
     try:
         wanted = properties(given, os.environ)
         check_static(wanted)
+        users = _first_users(add_scram)
     except ConfigError as error:
         return _complain(error, BAD_USAGE)
     gc.disable()  # what a start makes, stays
@@ -54,7 +56,7 @@ def _serve(given: Given) -> int:
 
     try:
         with asyncio.Runner(loop_factory=new_event_loop) as runner:
-            return runner.run(_run(wanted))
+            return runner.run(_run(wanted, users))
     except asyncio.CancelledError:
         return STOPPED
     except ConfigError as error:
@@ -68,11 +70,19 @@ def _serve(given: Given) -> int:
         gc.enable()
 
 
-async def _run(wanted: Mapping[str, str]) -> int:
+def _first_users(add_scram: Sequence[str]) -> list[UserScramCredentialRecord]:
+    if not add_scram:
+        return []
+    from ottla.cli.first_users import first_users
+
+    return first_users(add_scram, os.environ)
+
+
+async def _run(wanted: Mapping[str, str], users: Sequence[UserScramCredentialRecord]) -> int:
     from ottla.server.broker import Broker
 
     stop = _StopSignals()
-    async with Broker(properties=wanted) as broker:
+    async with Broker(properties=wanted, first_users=users) as broker:
         _collect_garbage()
         _announce(broker)
         stopping, dying = asyncio.ensure_future(stop.wait()), asyncio.ensure_future(broker.died())

@@ -23,7 +23,7 @@ from ottla.metadata.image import Image, MetadataRecord
 from ottla.metadata.versions import DEFAULT_FEATURES, METADATA_VERSION
 from ottla.protocol.batch import iter_batches, read_records
 from ottla.protocol.control import read_control_records
-from ottla.protocol.stored.metadata import FeatureLevelRecord
+from ottla.protocol.stored.metadata import FeatureLevelRecord, UserScramCredentialRecord
 from ottla.raft.election_state import ElectionState, from_json
 from ottla.raft.membership import Membership
 from ottla.runtime.snapshots import (
@@ -84,17 +84,27 @@ def is_formatted(log_directory: str) -> bool:
 
 
 def format_directories(
-    log_directories: Sequence[str], metadata_directory: str, files: Files, first: Membership, now_ms: int
+    log_directories: Sequence[str],
+    metadata_directory: str,
+    files: Files,
+    first: Membership,
+    now_ms: int,
+    first_users: Sequence[UserScramCredentialRecord] = (),
 ) -> None:
     """Make what `kafka-storage format --standalone` makes, beside `meta.properties`. Belongs in a thread.
+
+    The first users are those of `--add-scram`: a cluster that nobody can log in to cannot be given any later.
 
     The metadata log's directory comes last, with a single rename: as long as it is missing, formatting starts
     over.
     """
     for directory in dict.fromkeys((*log_directories, metadata_directory)):
         path = f"{directory}/{BOOTSTRAP}"
-        if not Path(path).exists():
-            write_snapshot(files, path, _bootstrap(now_ms), mode=0o644)
+        if first_users:
+            records = [*read_bootstrap(directory), *first_users]
+            write_snapshot(files, path, _bootstrap(records, now_ms), mode=0o600)
+        elif not Path(path).exists():
+            write_snapshot(files, path, _bootstrap(default_bootstrap(), now_ms), mode=0o644)
     target = path_in(metadata_directory)
     half_made = target + ".formatting"
     if Path(half_made).exists():
@@ -172,9 +182,9 @@ def default_bootstrap() -> list[MetadataRecord]:
     return [FeatureLevelRecord(name=name, feature_level=level) for name, level in DEFAULT_FEATURES.items()]
 
 
-def _bootstrap(now_ms: int) -> Iterable[bytearray]:
+def _bootstrap(records: list[MetadataRecord], now_ms: int) -> Iterable[bytearray]:
     level = DEFAULT_FEATURES[METADATA_VERSION]
-    return snapshot_bytes(default_bootstrap(), level, epoch=0, last_timestamp=0, now_ms=now_ms)
+    return snapshot_bytes(records, level, epoch=0, last_timestamp=0, now_ms=now_ms)
 
 
 def _read_election(directory: str) -> ElectionState | None:

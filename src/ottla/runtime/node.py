@@ -30,6 +30,7 @@ from ottla.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, Image, Topic
 from ottla.metadata.partition import PartitionState
 from ottla.protocol.errors import KafkaStorageError
 from ottla.protocol.messages.broker_registration import Listener as RegisteredListener
+from ottla.protocol.stored.metadata import UserScramCredentialRecord
 from ottla.replication.fetch_session import FetchSessions
 from ottla.replication.partition import NO_LEADER, Partition
 from ottla.replication.replicas import Replicas
@@ -77,6 +78,7 @@ class Node:
         *,
         clock: Clock | None = None,
         files: Files | None = None,
+        first_users: Sequence[UserScramCredentialRecord] = (),
     ) -> None:
         self.static_properties = dict(properties)
         self.settings = settings
@@ -91,6 +93,7 @@ class Node:
         self.fetch_sessions = FetchSessions(settings.max_incremental_fetch_session_cache_slots)
         self.log_directories: list[LogDirectory] = []
         self.flushers: dict[LogDirectory, Flusher] = {}
+        self._first_users = first_users
         self.quorum: Quorum
         self.producer_ids: ProducerIds
         # Our own, since open files are counted per `Files`, and another node may run in another thread.
@@ -152,7 +155,7 @@ class Node:
             directory.on_offline(partial(self._directory_failed, directory))
             flusher = self.flushers[directory] = Flusher(directory)
             self._parts.push_async_callback(flusher.close)
-        self.quorum = await Quorum.open(self)
+        self.quorum = await Quorum.open(self, self._first_users)
         self._parts.push_async_callback(self.quorum.close)
         self.image = self.quorum.image
         self._configure()

@@ -37,7 +37,7 @@ from ottla.protocol.messages.controller_registration import (
     Listener,
 )
 from ottla.protocol.messages.describe_quorum import DescribeQuorumRequest
-from ottla.protocol.stored.metadata import NoOpRecord
+from ottla.protocol.stored.metadata import NoOpRecord, UserScramCredentialRecord
 from ottla.raft.describe import describe_quorum
 from ottla.raft.election_state import to_json
 from ottla.raft.leader import Leader, lead_alone
@@ -136,12 +136,15 @@ class Quorum:
         self._idle_interval_ms = home.settings.metadata_max_idle_interval_ms if is_asked_for else 0
 
     @classmethod
-    async def open(cls, home: Home) -> Quorum:
-        """Open or make the metadata log, become its leader, and write what a leader has to write first."""
+    async def open(cls, home: Home, first_users: Sequence[UserScramCredentialRecord] = ()) -> Quorum:
+        """Open or make the metadata log, become its leader, and write what a leader has to write first.
+
+        The first users are in it if it is made.
+        """
         directory, flusher = _metadata_directory(home)
         node = VoterKey(home.node_id, directory.id)
         now_ms = home.clock.wall_ms()
-        store = await to_the_end(_load, home, directory, node, now_ms)
+        store = await to_the_end(_load, home, directory, node, now_ms, first_users)
         quorum = cls(home, directory, flusher, store)
         await quorum._lead(node)
         return quorum
@@ -392,12 +395,20 @@ def _metadata_directory(home: Home) -> tuple[LogDirectory, Flusher]:
     return own, Flusher(own)
 
 
-def _load(home: Home, directory: LogDirectory, node: VoterKey, now_ms: int) -> MetadataLog:
+def _load(
+    home: Home,
+    directory: LogDirectory,
+    node: VoterKey,
+    now_ms: int,
+    first_users: Sequence[UserScramCredentialRecord],
+) -> MetadataLog:
     if not is_formatted(directory.path):
         paths = [each.path for each in home.log_directories]
         first = standalone(node, _address(home))
-        format_directories(paths, directory.path, directory.files, first, now_ms)
+        format_directories(paths, directory.path, directory.files, first, now_ms, first_users)
         logger.info("made a new metadata log path=%s cluster_id=%s", path_in(directory.path), home.cluster_id)
+    elif first_users:
+        logger.info("this cluster is not new: its first users are not added again")
     return open_metadata_log(
         directory.path, directory.files, home.settings, now_ms=now_ms, clean_shutdown=directory.was_clean
     )

@@ -16,7 +16,7 @@ import errno
 import logging
 import tempfile
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -24,6 +24,7 @@ from typing import Self
 from ottla.config.broker import BrokerSettings, development_defaults
 from ottla.config.listeners import Listeners, SocketAddress, check_static, offered_doors
 from ottla.config.settings import ConfigError
+from ottla.protocol.stored.metadata import UserScramCredentialRecord
 from ottla.protocol.wire import MalformedFrame
 from ottla.raft.leader import NotTheOnlyVoter
 from ottla.runtime.node import Node
@@ -47,7 +48,7 @@ class Broker:
     `properties` are Kafka's (`server.properties`); `data_dir`, `host` and `port` are short for `log.dirs` and
     `listeners`. Without a data directory the broker lives in a temporary one that goes with it. `intercept`
     may stand between requests and their handlers, which is how `ottla.testing` makes a broker misbehave on
-    purpose.
+    purpose. `first_users` can log in to a cluster that is new; one that is there already has its own.
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class Broker:
         port: int | None = None,
         properties: Mapping[str, str] | None = None,
         intercept: Intercept | None = None,
+        first_users: Sequence[UserScramCredentialRecord] = (),
     ) -> None:
         self._properties = dict(properties or {})
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
@@ -66,6 +68,7 @@ class Broker:
         if port is not None or "listeners" not in self._properties:
             self._properties["listeners"] = f"PLAINTEXT://{host}:{port or 0}"
         self._intercept = intercept
+        self._first_users = first_users
         self._node: Node | None = None
         self._listeners: list[Listener] = []
         self._doors: Doors | None = None
@@ -100,7 +103,7 @@ class Broker:
         """Everything up, or nothing left behind and an error that says why."""
         try:
             settings, listeners = self._settings()
-            self._node = Node(self._properties, settings, listeners)
+            self._node = Node(self._properties, settings, listeners, first_users=self._first_users)
             self._doors = Doors(self._node, self._listeners)
             # The ports first: when one is taken, no directory has been touched.
             for address in listeners.clients:
