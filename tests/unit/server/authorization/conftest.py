@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import pytest
 
@@ -23,6 +23,7 @@ from tests.unit.server.handlers.conftest import cluster, make_node, node
 __all__ = ["cluster", "make_node", "node"]
 
 Right = tuple[Operation, ResourceType, str]
+T = TypeVar("T")
 
 GUARDED = {
     "authorizer.class.name": STANDARD_AUTHORIZER,
@@ -70,8 +71,8 @@ class Guarded:
         """These are all the rights that there are, and `User:alice` has them."""
         self.authorizer.load(allowing("User:alice", *rights))
 
-    def ask(self, request: Any, version: int | None = None, *, principal: str = "User:alice") -> Any:
-        """The response to a request that comes over this principal's connection."""
+    def local(self, principal: str = "User:alice") -> Local:
+        """Asks over this principal's connection."""
         connection = self._connections.get(principal)
         if connection is None:
             host, port = self.broker.addresses[0]
@@ -85,8 +86,13 @@ class Guarded:
                 session=None,
                 endings={},
             )
-        local = Local(self.node, self._routes, cast(Any, connection), "test")
-        return self._runner.run(local.ask(request, version))
+        return Local(self.node, self._routes, cast(Any, connection), "test")
+
+    def run(self, story: Coroutine[Any, Any, T]) -> T:
+        return self._runner.run(story)
+
+    def ask(self, request: Any, version: int | None = None, *, principal: str = "User:alice") -> Any:
+        return self.run(self.local(principal).ask(request, version))
 
     def as_root(self, request: Any, version: int | None = None) -> Any:
         return self.ask(request, version, principal="User:root")
