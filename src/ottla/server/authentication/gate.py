@@ -32,6 +32,8 @@ logger = logging.getLogger("ottla.authentication")
 
 # How long a connection may be there without having authenticated.
 AUTHENTICATE_SECONDS: Final = 30.0
+# How every TLS connection begins: a record of the handshake, of version 3.x.
+TLS_HELLO: Final = b"\x16\x03"
 
 _SIZE: Final = struct.Struct(">i")
 _KEY_AND_VERSION: Final = struct.Struct(">hh")
@@ -96,6 +98,9 @@ class Gate(asyncio.Protocol):
         while not self._is_over and len(received) >= 4:
             (size,) = _SIZE.unpack_from(received)
             if not 0 <= size <= self._authenticator.receive_bytes_max:
+                if received.startswith(TLS_HELLO):
+                    self._close("the client speaks TLS (security.protocol=SASL_SSL), this listener is plain")
+                    return
                 self._close(
                     f"a frame of {size} bytes before authentication "
                     f"(sasl.server.max.receive.size is {self._authenticator.receive_bytes_max})"
