@@ -15,6 +15,7 @@ from typing import Annotated
 import typer
 
 from ottla.cli import (
+    acl,
     cluster,
     config,
     consume,
@@ -26,6 +27,7 @@ from ottla.cli import (
     produce,
     topic,
     transactions,
+    user,
 )
 from ottla.cli.commands import Commands
 
@@ -139,6 +141,8 @@ app.add_typer(group.app)
 app.add_typer(config.app)
 app.command(epilog=cluster.EPILOG)(cluster.cluster)
 app.add_typer(transactions.app)
+app.add_typer(acl.app)
+app.add_typer(user.app)
 app.add_typer(perf.app)
 app.add_typer(log.app)
 app.add_typer(pipeline.app)

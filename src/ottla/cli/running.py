@@ -42,6 +42,11 @@ _NEXT = {
     "NOT_ENOUGH_REPLICAS": "`ottla topic describe` shows which replicas are in sync",
     "LEADER_NOT_AVAILABLE": "`ottla topic describe` shows which brokers are missing",
     "TOPIC_AUTHORIZATION_FAILED": "ask for the permission, or use another identity",
+    "CLUSTER_AUTHORIZATION_FAILED": "ask for the permission, or use another identity",
+    "SECURITY_DISABLED": (
+        "start the broker with "
+        "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer to have access rules"
+    ),
 }
 
 
