@@ -24,6 +24,7 @@ from tests.unit.server.authentication.wire import (
     PLAIN_USERS,
     Client,
     broker_on,
+    eventually,
     frame,
     sized,
 )
@@ -194,7 +195,7 @@ def test_a_connection_that_does_not_authenticate_is_closed(
     with caplog.at_level(logging.INFO), Client(broker.addresses[0]) as client:
         client.handshake()
         assert client.is_closed()
-    assert "it has not authenticated" in caplog.text
+        eventually(lambda: "it has not authenticated" in caplog.text)
 
 
 def test_one_that_has_is_not(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:

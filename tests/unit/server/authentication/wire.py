@@ -6,7 +6,8 @@ import asyncio
 import socket
 import ssl
 import struct
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Self
@@ -37,6 +38,14 @@ def broker_on(loop: str, properties: Mapping[str, str]) -> Iterator[Broker]:
             patch.setattr("ottla.server.broker.new_event_loop", asyncio.new_event_loop)
         with Broker(properties={**SMALL, **properties}) as broker:
             yield broker
+
+
+def eventually(condition: Callable[[], bool]) -> None:
+    """For what the broker does in its own thread after a client has seen the last of it."""
+    deadline = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
 
 
 def frame(request: Any, version: int, correlation_id: int = 1) -> bytes:
