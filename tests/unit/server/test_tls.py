@@ -69,7 +69,7 @@ def create(client: Client, name: str) -> int:
 
 
 def batch(value: bytes) -> bytes:
-    return write_batch([Record(0, 1_700_000_000_000, None, value, [])])
+    return bytes(write_batch([Record(0, 1_700_000_000_000, None, value, [])]))
 
 
 def produce(topic: str, value: bytes) -> ProduceRequest:

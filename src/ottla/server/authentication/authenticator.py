@@ -7,12 +7,13 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from ottla.config.sasl import PLAIN, Sasl
+from ottla.core.scram import BY_NAME, ScramMechanism
 from ottla.server.api import SASL_AUTHENTICATE, SASL_HANDSHAKE
 from ottla.server.authentication.attempts import FailedAttempts
 from ottla.server.authentication.exchange import Authenticated, Exchange, Mechanisms
 from ottla.server.authentication.mechanism import Mechanism
 from ottla.server.authentication.plain import Plain
-from ottla.server.authentication.scram import TYPES, Credential, Scram
+from ottla.server.authentication.scram import Credential, Scram
 from ottla.server.routes import Route, Routes
 
 if TYPE_CHECKING:
@@ -55,15 +56,15 @@ class Authenticator:
     def _start(self, mechanism: str) -> Mechanism:
         if mechanism == PLAIN:
             return Plain(self._plain_users)
-        kind = TYPES[mechanism]
+        kind = BY_NAME[mechanism]
         return Scram(
-            mechanism,
+            kind,
             lambda name: self._credential(kind, name),
             nonce=secrets.token_urlsafe(24),
             pretence=self._pretence(),
         )
 
-    def _credential(self, kind: int, name: str) -> Credential | None:
+    def _credential(self, kind: ScramMechanism, name: str) -> Credential | None:
         found = self._node.image.scram.get((kind, name))
         if found is None:
             return None

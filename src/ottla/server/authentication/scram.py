@@ -19,15 +19,8 @@ from hmac import compare_digest
 from hmac import digest as hmac_digest
 from typing import Final, NamedTuple
 
+from ottla.core.scram import MAX_ITERATIONS, MIN_ITERATIONS, ScramMechanism
 from ottla.server.authentication.mechanism import InvalidCredentials, NotAuthenticated
-
-ITERATIONS_MIN: Final = 4096
-# More is refused: it is the client that has to compute them, and some do so on their event loop.
-ITERATIONS_MAX: Final = 16_384
-
-HASHES: Final = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
-# The numbers of the mechanisms in the metadata log.
-TYPES: Final = {"SCRAM-SHA-256": 1, "SCRAM-SHA-512": 2}
 
 _DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
 _SALT_LENGTH: Final = 26
@@ -58,13 +51,13 @@ class Scram:
 
     def __init__(
         self,
-        mechanism: str,
+        mechanism: ScramMechanism,
         credential_of: Callable[[str], Credential | None],
         *,
         nonce: str,
         pretence: bytes,
     ) -> None:
-        self._hash = HASHES[mechanism]
+        self._hash = mechanism.hash_name
         self._credential_of = credential_of
         self._server_nonce = nonce
         self._pretence = pretence
@@ -96,7 +89,9 @@ class Scram:
         # Delegation tokens would be looked for elsewhere; there are none, so this is nobody's name.
         is_token = "tokenauth=true" in first["extensions"].lower().split(",")
         credential = None if is_token else self._credential_of(self._claimed)
-        self._is_known = credential is not None and ITERATIONS_MIN <= credential.iterations <= ITERATIONS_MAX
+        # More is refused as well as fewer: it is the client that has to compute them, and some do so on
+        # their event loop.
+        self._is_known = credential is not None and MIN_ITERATIONS <= credential.iterations <= MAX_ITERATIONS
         if credential is None or not self._is_known:
             credential = self._pretended()
         self._credential = credential
@@ -139,7 +134,7 @@ class Scram:
             number, digit = divmod(number, len(_DIGITS))
             salt += _DIGITS[digit].encode()
         key = hmac_digest(self._pretence, seed, self._hash)
-        return Credential(bytes(salt), key, key, ITERATIONS_MIN)
+        return Credential(bytes(salt), key, key, MIN_ITERATIONS)
 
 
 def _unquoted(name: str) -> str:

@@ -8,6 +8,7 @@ import pytest
 
 from ottla.client.sasl import Scram as ScramClient
 from ottla.core.principal import Principal
+from ottla.core.scram import BY_NAME
 from ottla.server.authentication.attempts import ADDRESSES_MAX, ATTEMPTS, FailedAttempts
 from ottla.server.authentication.exchange import (
     AUTHENTICATE,
@@ -29,7 +30,7 @@ BOB = b"\0bob\0hidden"
 def start(mechanism: str) -> Mechanism:
     if mechanism == "PLAIN":
         return Plain({"ada": sha256(b"secret").digest(), "bob": sha256(b"hidden").digest()})
-    return Scram(mechanism, {}.get, nonce="server", pretence=b"pretence")
+    return Scram(BY_NAME[mechanism], lambda _: None, nonce="server", pretence=b"pretence")
 
 
 MECHANISMS = Mechanisms(("SCRAM-SHA-256", "PLAIN"), start, {"SCRAM-SHA-256": 0, "PLAIN": 60_000})

@@ -2,40 +2,39 @@
 
 from __future__ import annotations
 
-import hmac
 from base64 import b64encode
-from hashlib import new, pbkdf2_hmac, sha256
+from hashlib import sha256
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla.client.sasl import Scram as ScramClient
+from ottla.core.scram import ScramMechanism, keys, salted_password
 from ottla.server.authentication.mechanism import InvalidCredentials, NotAuthenticated
 from ottla.server.authentication.plain import Plain
-from ottla.server.authentication.scram import HASHES, Credential, Scram
+from ottla.server.authentication.scram import Credential, Scram
 
 USERS = {"tim": sha256(b"tanstaaftanstaaf").digest(), "kurt": sha256("ßüper".encode()).digest()}
 PRETENCE = b"a secret of this broker"
 
 
-def credential(hash_name: str, password: bytes, salt: bytes = b"salt", iterations: int = 4096) -> Credential:
-    salted = pbkdf2_hmac(hash_name, password, salt, iterations)
-    client_key = hmac.digest(salted, b"Client Key", hash_name)
-    server_key = hmac.digest(salted, b"Server Key", hash_name)
-    return Credential(salt, new(hash_name, client_key).digest(), server_key, iterations)
+def credential(mechanism: ScramMechanism, salt: bytes = b"salt") -> Credential:
+    made = keys(mechanism, salted_password(mechanism, "pencil", salt, 4096))
+    return Credential(salt, made.stored_key, made.server_key, 4096)
 
 
-CREDENTIALS = {name: credential(hash_name, b"pencil") for name, hash_name in HASHES.items()}
+SHA_256, SHA_512 = ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512
+CREDENTIALS = {mechanism: credential(mechanism) for mechanism in ScramMechanism}
 
 
-def scram(mechanism: str = "SCRAM-SHA-256", nonce: str = "serverside", **changes: object) -> Scram:
+def scram(mechanism: ScramMechanism = SHA_256, nonce: str = "serverside", **changes: object) -> Scram:
     known = CREDENTIALS[mechanism]._replace(**changes)  # type: ignore[arg-type]
     return Scram(mechanism, {"user": known, "a,b=c": known}.get, nonce=nonce, pretence=PRETENCE)
 
 
-def client(mechanism: str = "SCRAM-SHA-256", name: str = "user", password: str = "pencil") -> ScramClient:
-    return ScramClient(HASHES[mechanism], name, password, "clientside")
+def client(mechanism: ScramMechanism = SHA_256, name: str = "user", password: str = "pencil") -> ScramClient:
+    return ScramClient(mechanism.hash_name, name, password, "clientside")
 
 
 # --- PLAIN -------------------------------------------------------------------------------
@@ -85,8 +84,8 @@ def test_plain_refuses_with_the_words_of_kafka(token: bytes, message: str) -> No
 def test_scram_answers_as_rfc_7677_has_it() -> None:
     salt = b"\x5b\x6d\x99\x68\x9d\x12\x35\x8e\xec\xa0\x4b\x14\x12\x36\xfa\x81"
     server = Scram(
-        "SCRAM-SHA-256",
-        {"user": credential("sha256", b"pencil", salt)}.get,
+        SHA_256,
+        {"user": credential(SHA_256, salt)}.get,
         nonce="%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0",
         pretence=PRETENCE,
     )
@@ -105,9 +104,9 @@ def test_scram_answers_as_rfc_7677_has_it() -> None:
     assert server.username == "user"
 
 
-@pytest.mark.parametrize("mechanism", list(HASHES))
+@pytest.mark.parametrize("mechanism", list(ScramMechanism))
 @pytest.mark.parametrize("name", ["user", "a,b=c"])
-def test_both_sides_of_scram_convince_each_other(mechanism: str, name: str) -> None:
+def test_both_sides_of_scram_convince_each_other(mechanism: ScramMechanism, name: str) -> None:
     server, asking = scram(mechanism), client(mechanism, name)
 
     proof = asking.answer(server.answer(asking.start()))
@@ -135,12 +134,12 @@ def test_a_wrong_password_and_an_unknown_name_take_the_same_course(name: str, pa
 
 
 def test_the_salt_of_nobody_is_always_the_same_and_looks_like_any_other() -> None:
-    def salt(name: str, mechanism: str = "SCRAM-SHA-256", pretence: bytes = PRETENCE) -> bytes:
-        server = Scram(mechanism, {}.get, nonce="x", pretence=pretence)
+    def salt(name: str, mechanism: ScramMechanism = SHA_256, pretence: bytes = PRETENCE) -> bytes:
+        server = Scram(mechanism, lambda _: None, nonce="x", pretence=pretence)
         return server.answer(b"n,,n=" + name.encode() + b",r=clientside").split(b",")[1]
 
     assert salt("eve") == salt("eve")
-    assert len({salt("eve"), salt("adam"), salt("eve", "SCRAM-SHA-512"), salt("eve", pretence=b"other")}) == 4
+    assert len({salt("eve"), salt("adam"), salt("eve", SHA_512), salt("eve", pretence=b"other")}) == 4
 
 
 @pytest.mark.parametrize("iterations", [1, 4095, 16_385, 1 << 24])
