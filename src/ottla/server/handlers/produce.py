@@ -36,7 +36,6 @@ from ottla.protocol.messages.produce import (
     TopicProduceResponse,
 )
 from ottla.replication.partition import Partition
-from ottla.server.authorization import AllowedTopics
 from ottla.server.context import Context, Disconnect
 from ottla.server.hosting import hosted
 from ottla.server.transactional_produce import Unverified, append_when_verified, may_append
@@ -58,11 +57,9 @@ Waiting = list[tuple[PartitionProduceResponse, asyncio.Future[None]]]
 
 async def produce(request: ProduceRequest, ctx: Context) -> ProduceResponse | None:
     # Until its first await a handler runs in the order the client sent its requests.
-    writable: AllowedTopics | None = None
-    if ctx.node.authorizer is not None:
-        if not _may_use_transactional_id(request, ctx):
-            return _refused_whole(request, TransactionalIdAuthorizationFailed())
-        writable = AllowedTopics(ctx, Operation.WRITE)
+    guarded = ctx.node.authorizer is not None
+    if guarded and _has_transactional_batch(request) and not _may_use_transactional_id(request, ctx):
+        return _refused_whole(request, TransactionalIdAuthorizationFailed())
     waiting: Waiting = []
     unverified: list[Unverified] = []
     now_ms = ctx.node.clock.wall_ms()
@@ -76,7 +73,7 @@ async def produce(request: ProduceRequest, ctx: Context) -> ProduceResponse | No
                 refused = UnknownTopicId()
             else:
                 name = known.name
-        if writable is not None and refused is None and not writable[name]:
+        if guarded and refused is None and not ctx.allows(Operation.WRITE, ResourceType.TOPIC, name):
             refused = TopicAuthorizationFailed()
         elif name in INTERNAL_TOPICS and ctx.client_id != ADMIN_CLIENT:
             refused = InvalidTopic("Clients may not write to an internal topic")
@@ -104,25 +101,24 @@ async def produce(request: ProduceRequest, ctx: Context) -> ProduceResponse | No
     return response
 
 
+def _has_transactional_batch(request: ProduceRequest) -> bool:
+    """Every batch is looked at: one that is transactional counts wherever it stands."""
+    for topic in request.topic_data:
+        for data in topic.partition_data:
+            records = data.records
+            if (
+                records is not None
+                and len(records) >= BATCH_HEADER
+                and records[MAGIC] == 2
+                and records[ATTRIBUTES] & TRANSACTIONAL
+            ):
+                return True
+    return False
+
+
 def _may_use_transactional_id(request: ProduceRequest, ctx: Context) -> bool:
-    """Whether transactional batches are allowed, if there are any: each one counts, wherever it stands."""
-    if not any(
-        _is_transactional(data.records) for topic in request.topic_data for data in topic.partition_data
-    ):
-        return True
-    transactional_id = request.transactional_id
-    return transactional_id is not None and ctx.allows(
-        Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id
-    )
-
-
-def _is_transactional(records: Buffer | None) -> bool:
-    return (
-        records is not None
-        and len(records) >= BATCH_HEADER
-        and records[MAGIC] == 2
-        and bool(records[ATTRIBUTES] & TRANSACTIONAL)
-    )
+    name = request.transactional_id
+    return name is not None and ctx.allows(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, name)
 
 
 def _refused_whole(request: ProduceRequest, error: KafkaError) -> ProduceResponse | None:
