@@ -1,6 +1,7 @@
 """What the handlers of groups, transactions and share groups ask before they do anything.
 
-A check that fails raises, and the handler answers with the error as with any other one.
+Beside `authorization.py`, and as there: a check that fails raises, and the handler answers with the error as
+with any other one.
 """
 
 from __future__ import annotations
@@ -11,11 +12,8 @@ from typing import Protocol, TypeVar
 from ottla.core.acl import Operation, ResourceType
 from ottla.core.ids import Uuid
 from ottla.groups.offset_requests import TOPIC_IDS_SINCE
-from ottla.protocol.errors import (
-    GroupAuthorizationFailed,
-    TopicAuthorizationFailed,
-    TransactionalIdAuthorizationFailed,
-)
+from ottla.protocol.errors import TopicAuthorizationFailed
+from ottla.server.authorization import check
 from ottla.server.context import Context
 
 T = TypeVar("T")
@@ -27,13 +25,11 @@ class TopicOfGroup(Protocol):
 
 
 def check_group(ctx: Context, operation: Operation, group_id: str) -> None:
-    if not ctx.allows(operation, ResourceType.GROUP, group_id):
-        raise GroupAuthorizationFailed
+    check(ctx, operation, ResourceType.GROUP, group_id)
 
 
 def check_transactional_id(ctx: Context, operation: Operation, transactional_id: str) -> None:
-    if not ctx.allows(operation, ResourceType.TRANSACTIONAL_ID, transactional_id):
-        raise TransactionalIdAuthorizationFailed
+    check(ctx, operation, ResourceType.TRANSACTIONAL_ID, transactional_id)
 
 
 def check_subscription(ctx: Context, topic_names: Iterable[str] | None) -> None:
