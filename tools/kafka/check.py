@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tools.broker_process import BrokerProcess
 from tools.kafka.dump import dump_directory
-from tools.kafka.java_tools import run_java_tools
+from tools.kafka.java_tools import WITH_RULES, run_acl_tools, run_java_tools
 from tools.kafka.node import KafkaNode, complaints
 from tools.kafka.run import ToolFailed, run_tool
 from tools.kafka.workload import Contents, append_everywhere, differences, read_everything, write_workload
@@ -84,7 +84,9 @@ def ottla_writes(directory: Path) -> Contents:
 
 def java_tools() -> list[str]:
     with BrokerProcess() as broker:
-        return run_java_tools(broker.bootstrap)
+        problems = run_java_tools(broker.bootstrap)
+    with BrokerProcess(settings=WITH_RULES) as broker:
+        return problems + run_acl_tools(broker.bootstrap)
 
 
 def storage_info(directory: Path) -> list[str]:

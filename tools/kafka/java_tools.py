@@ -35,26 +35,42 @@ OPTIONS_IN_3 = {
 }
 
 
+# Whoever asks is nobody in particular, and may do everything here.
+WITH_RULES = (
+    "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users=User:ANONYMOUS",
+)
+
+
 def run_java_tools(bootstrap: str) -> list[str]:
     """Every step that did not print what it should."""
-    problems = []
     with tempfile.TemporaryDirectory(prefix="ottla-java-tools-") as folder:
-        for step in steps(bootstrap, Path(folder)):
-            tool, *arguments = step.words.split()
-            if step.since > MAJOR:
-                continue
-            if MAJOR == 3:
-                arguments = [OPTIONS_IN_3.get(argument, argument) for argument in arguments]
-            try:
-                output = run_tool(tool, *arguments, stdin=step.stdin, timeout=90)
-            except ToolFailed as error:
-                problems.append(str(error)[-1000:])
-                continue
-            problems += [
-                f"{step.words}: expected {words!r} in {output!r}"[:1000]
-                for words in step.expected
-                if (words.removeprefix("-") in output) == words.startswith("-")
-            ]
+        return _problems(steps(bootstrap, Path(folder)))
+
+
+def run_acl_tools(bootstrap: str) -> list[str]:
+    """The same of the tool for access rules; the broker has to be one `WITH_RULES`."""
+    return _problems(acl_steps(f"--bootstrap-server {bootstrap}"))
+
+
+def _problems(wanted: Iterator[Step]) -> list[str]:
+    problems = []
+    for step in wanted:
+        tool, *arguments = step.words.split()
+        if step.since > MAJOR:
+            continue
+        if MAJOR == 3:
+            arguments = [OPTIONS_IN_3.get(argument, argument) for argument in arguments]
+        try:
+            output = run_tool(tool, *arguments, stdin=step.stdin, timeout=90)
+        except ToolFailed as error:
+            problems.append(str(error)[-1000:])
+            continue
+        problems += [
+            f"{step.words}: expected {words!r} in {output!r}"[:1000]
+            for words in step.expected
+            if (words.removeprefix("-") in output) == words.startswith("-")
+        ]
     return problems
 
 
@@ -122,6 +138,7 @@ def steps(bootstrap: str, folder: Path) -> Iterator[Step]:
     )
     yield Step(f"verifiable-producer {server} --topic {topic} --max-messages 100", ('"acked":100',))
     yield from group_steps(server, topic)
+    yield from user_steps(server)
     yield Step(f"topics {server} --delete --topic {topic}")
     yield Step(f"topics {server} --list", (f"-{topic}\n",))
 
@@ -178,3 +195,47 @@ def share_steps(server: str, topic: str) -> Iterator[Step]:
     yield Step(
         f"share-groups {server} --delete --group {share}", ("Deletion of requested share groups",), since=4
     )
+
+
+def user_steps(server: str) -> Iterator[Step]:
+    """Users with SCRAM credentials. Describing one asks for quotas as well."""
+    user = f"java-{uuid.uuid4().hex[:8]}"
+    alter = f"configs {server} --alter --entity-type users --entity-name {user}"
+    describe = f"configs {server} --describe --entity-type users"
+    done = f"Completed updating config for user {user}"
+    yield Step(f"{alter} --add-config SCRAM-SHA-256=[iterations=8192,password=secret]", (done,))
+    yield Step(f"{alter} --add-config SCRAM-SHA-512=[password=secret]", (done,))
+    yield Step(
+        f"{describe} --entity-name {user}", ("SCRAM-SHA-256=iterations=8192", "SCRAM-SHA-512=iterations=4096")
+    )
+    yield Step(f"{alter} --delete-config SCRAM-SHA-256", (done,))
+    yield Step(describe, (user, "SCRAM-SHA-512=iterations=4096", "-SCRAM-SHA-256"))
+    yield Step(f"{alter} --delete-config SCRAM-SHA-512", (done,))
+    yield Step(describe, (f"-{user}",))
+
+
+def acl_steps(server: str) -> Iterator[Step]:
+    """Rules are added by name, by prefix and with the shortcuts, listed, and removed."""
+    alice, bob = "--allow-principal User:alice", "--allow-principal User:bob"
+    yield Step(f"acls {server} --add {alice} --producer --topic orders", ("(principal=User:alice, host=*,",))
+    yield Step(f"acls {server} --add {bob} --consumer --topic orders --group readers", ("User:bob",))
+    yield Step(
+        f"acls {server} --add --deny-principal User:* --deny-host 10.0.0.7 --operation Delete --topic ord"
+        " --resource-pattern-type prefixed",
+        ("host=10.0.0.7, operation=DELETE, permissionType=DENY",),
+    )
+    yield Step(f"acls {server} --add {alice} --operation All --cluster", ("name=kafka-cluster",))
+    yield Step(
+        f"acls {server} --list",
+        ("User:alice", "User:bob", "User:*", "resourceType=CLUSTER", "resourceType=GROUP, name=readers"),
+    )
+    applying = f"acls {server} --list --topic orders --resource-pattern-type match"
+    yield Step(applying, ("operation=WRITE", "patternType=PREFIXED", "-CLUSTER"))
+    yield Step(f"acls {server} --list --principal User:bob", ("resourceType=GROUP", "resourceType=TOPIC"))
+    yield Step(f"acls {server} --remove {bob} --consumer --topic orders --group readers --force")
+    yield Step(f"acls {server} --list", ("User:alice", "-User:bob"))
+    yield Step(f"acls {server} --remove --topic ord --resource-pattern-type prefixed --force")
+    yield Step(applying, ("User:alice", "-PREFIXED"))
+    yield Step(f"acls {server} --remove --topic orders --force")
+    yield Step(f"acls {server} --remove --cluster --force")
+    yield Step(f"acls {server} --list", ("-User:",))

@@ -8,6 +8,7 @@ from tools.kafka.distribution import VERSION, command
 
 # The names that are worth remembering; any other class may be given in full.
 SHORT_NAMES = {
+    "acls": "org.apache.kafka.tools.AclCommand",
     "api-versions": "org.apache.kafka.tools.BrokerApiVersionsCommand",
     "cluster": "org.apache.kafka.tools.ClusterTool",
     "configs": "kafka.admin.ConfigCommand",
@@ -39,6 +40,7 @@ SHORT_NAMES = {
 
 # Where Kafka 3 had tools that have moved since.
 NAMES_IN_3 = {
+    "acls": "kafka.admin.AclCommand",
     "api-versions": "kafka.admin.BrokerApiVersionsCommand",
     "console-producer": "kafka.tools.ConsoleProducer",
 }
