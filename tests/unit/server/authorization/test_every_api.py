@@ -10,12 +10,14 @@ import pytest
 
 from ottla.core.acl import WILDCARD, Operation, ResourceType
 from ottla.core.ids import Uuid
+from ottla.protocol import apis
 from ottla.protocol.errors import (
     ClusterAuthorizationFailed,
     GroupAuthorizationFailed,
     KafkaError,
     TopicAuthorizationFailed,
     TransactionalIdAuthorizationFailed,
+    UnknownServerError,
 )
 from ottla.protocol.messages import (
     consumer_group_heartbeat,
@@ -24,7 +26,7 @@ from ottla.protocol.messages import (
     offset_commit,
     share_group_heartbeat,
 )
-from ottla.server.api import SERVED
+from ottla.server.api import SERVED, Served
 from tests.unit.server.authorization import every_api
 from tests.unit.server.authorization.conftest import Guarded
 from tests.unit.server.authorization.every_api import ROWS, Rights, Row, Things
@@ -205,3 +207,20 @@ def test_the_rights_in_the_table_are_enough(guarded: Guarded, things: Things, na
         assert not CODES & set(codes(answer)), f"refused with {rights}: {answer}"
         if row.shows is not None:
             assert row.shows(answer), answer
+
+
+@pytest.mark.parametrize("served", SERVED.values(), ids=lambda served: served.name)
+def test_a_request_that_names_nothing_is_answered_to_whoever_sends_it(
+    guarded: Guarded, things: Things, served: Served
+) -> None:
+    guarded.allow()
+    before = state(guarded)
+    request = apis.api(served.key).request
+    for version in {served.first, served.last}:
+        try:
+            answer = guarded.ask(request(), version)
+        except KafkaError as error:
+            assert not isinstance(error, UnknownServerError)
+        else:
+            assert UnknownServerError.code not in codes(answer), answer
+    assert state(guarded) == before
