@@ -138,10 +138,13 @@ class _StopSignals:
             self._waiter.set_result(None)
 
 
-def first_commands(bootstrap: str) -> tuple[str, str]:
+def first_commands(bootstrap: str, security_protocol: str = "PLAINTEXT") -> tuple[str, str]:
     """Two lines to paste into a shell that show the broker at work."""
     where = "" if bootstrap in USUAL else f" -b {bootstrap}"
-    return f"echo hello | {_own_name()} produce greetings{where}", f"{_own_name()} consume greetings{where}"
+    ottla = _own_name()
+    if security_protocol != "PLAINTEXT":
+        ottla += " --client-config client.properties"
+    return f"echo hello | {ottla} produce greetings{where}", f"{ottla} consume greetings{where}"
 
 
 def _own_name() -> str:
@@ -156,10 +159,11 @@ def _own_name() -> str:
 
 def _announce(broker: Broker) -> None:
     bootstrap = broker.bootstrap
-    send, receive = first_commands(bootstrap)
+    protocol = broker.security_protocol
+    send, receive = first_commands(bootstrap, protocol)
     lines = (
         f"Ottla {__version__}",
-        f"  listening on  {bootstrap}",
+        f"  listening on  {bootstrap}" + ("" if protocol == "PLAINTEXT" else f" ({protocol})"),
         f"  data in       {', '.join(str(Path(each).resolve()) for each in broker.data_dirs)}",
         f"  try           {send}",
         f"  then          {receive}",

@@ -78,10 +78,22 @@ class Broker:
 
     @property
     def bootstrap(self) -> str:
-        """What a client takes as `bootstrap.servers`. Raises RuntimeError while the broker is not running."""
+        """What a client takes as `bootstrap.servers`. Raises RuntimeError while the broker is not running.
+
+        These are the listeners of one security protocol, since a client speaks no other: of PLAINTEXT if
+        there is such a listener, else that of the first.
+        """
         if self._node is None:
             raise RuntimeError("the broker is not running, so it has no address: use it in a `with` block")
-        return ",".join(f"{_bracketed(host)}:{port}" for host, port in self.addresses)
+        protocol = self.security_protocol
+        found = [listener.address for listener in self._listeners if listener.protocol == protocol]
+        return ",".join(f"{_bracketed(host)}:{port}" for host, port in found)
+
+    @property
+    def security_protocol(self) -> str:
+        """How a client has to speak to `bootstrap`."""
+        protocols = [listener.protocol for listener in self._listeners]
+        return "PLAINTEXT" if "PLAINTEXT" in protocols else protocols[0]
 
     @property
     def addresses(self) -> list[tuple[str, int]]:

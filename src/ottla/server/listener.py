@@ -15,7 +15,7 @@ from ottla.config.listener_settings import listener_settings
 from ottla.config.settings import ConfigError
 from ottla.metadata.image import BROKER_RESOURCE
 from ottla.server.connection import Connection, Scratch
-from ottla.server.doors import HTTP, KAFKA
+from ottla.server.doors import GRPC, HTTP, KAFKA
 from ottla.server.routes import Intercept, Routes
 from ottla.storage.handles import files_for_connections
 
@@ -34,6 +34,9 @@ BACKLOG: Final = 4096
 ACCEPTED_AT_ONCE: Final = 1
 # How often to look for idle connections, as a part of the time they may be idle.
 IDLE_CHECKS: Final = 10
+# What TLS calls the languages of the doors (ALPN), without which gRPC's clients hang up. A client that could
+# speak either is a browser, so HTTP/1.1 comes first.
+LANGUAGES: Final = ((HTTP, "http/1.1"), (GRPC, "h2"))
 # How often to look whether certificates were replaced.
 CERTIFICATES_SECONDS: Final = 2.0
 
@@ -143,7 +146,8 @@ class Listener:
         from ottla.server.tls import Tls
 
         mapping = PrincipalMapping(self._settings.ssl_principal_mapping_rules)
-        tls = self._tls = Tls(self.name, self._tls_settings)
+        languages = tuple(name for door, name in LANGUAGES if door in self.offered)
+        tls = self._tls = Tls(self.name, self._tls_settings, languages)
         self._new = lambda: Arrival(Connection(self), tls, mapping, self._authenticator)
         self._watch_certificates()
 

@@ -36,11 +36,17 @@ _JAVA_STORES: Final = {b"\xfe\xed\xfe\xed": "JKS", b"\xce\xce\xce\xce": "JCEKS"}
 class Tls:
     """The context of a listener, as of now. `settings` are asked for whenever it is refreshed."""
 
-    def __init__(self, listener: str, settings: Callable[[], tuple[BrokerSettings, str]]) -> None:
+    def __init__(
+        self,
+        listener: str,
+        settings: Callable[[], tuple[BrokerSettings, str]],
+        languages: tuple[str, ...] = (),
+    ) -> None:
         self._listener = listener
         self._settings = settings
+        self._languages = languages
         self._made_of = self._now()
-        self.context = make_context(*settings())
+        self.context = self._made()
 
     def refresh(self) -> None:
         """Make the context again if what it is made of has changed. If it cannot be made, nothing changes."""
@@ -49,11 +55,17 @@ class Tls:
             return
         self._made_of = now  # if it is no good there is one line about it, and no other until the next change
         try:
-            self.context = make_context(*self._settings())
+            self.context = self._made()
         except ConfigError as error:
             logger.error("certificates are as before listener=%s reason=%s", self._listener, error)
         else:
             logger.info("certificates were read again listener=%s", self._listener)
+
+    def _made(self) -> ssl.SSLContext:
+        context = make_context(*self._settings())
+        if self._languages:
+            context.set_alpn_protocols(list(self._languages))
+        return context
 
     def _now(self) -> object:
         """Compares unequal to what it was when a setting or a file has changed."""
@@ -79,6 +91,7 @@ def make_context(settings: BrokerSettings, client_auth: str) -> ssl.SSLContext:
     _load_key(context, settings)
     _load_trusted(context, settings, client_auth)
     context.verify_mode = CLIENT_AUTH[client_auth]
+    context.options |= ssl.OP_NO_RENEGOTIATION
     return context
 
 

@@ -63,8 +63,12 @@ def test_bad_usage_exits_with_2(arguments: list[str]) -> None:
             "ottla: listener PLAINTEXT://:9092 opens port 9092 on every",
         ),
         (
+            ["--set", "listeners=SASL_PLAINTEXT://127.0.0.1:9092"],
+            "ottla: listener SASL_PLAINTEXT uses SASL, whose default mechanism GSSAPI is not available yet: set",
+        ),
+        (
             ["--set", "listeners=SSL://127.0.0.1:9092"],
-            "ottla: listener SSL://127.0.0.1:9092 uses SSL, which is",
+            "ottla: TLS needs a key and a certificate: set ssl.keystore.type=PEM",
         ),
         (
             ["--set", "advertised.listeners=X://h:1"],

@@ -18,6 +18,11 @@ from ottla.config.settings import ConfigError
 from ottla.protocol.batch import Record, read_records, write_batch
 from ottla.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from ottla.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from ottla.protocol.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
 from ottla.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from ottla.server.tls import make_context
 from tests.unit.server.authentication.wire import LOOPS, PLAIN_USERS, Client, broker_on, eventually, frame
@@ -240,6 +245,33 @@ def test_certificates_that_change_are_used_without_a_restart(
         keystore.write_bytes(later.issue("server").read_bytes())
         eventually(lambda: is_trusted(broker, later))
         assert before.is_served()
+
+
+def test_another_keystore_can_be_named_while_the_broker_runs(
+    authority: Authority, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("ottla.server.listener.CERTIFICATES_SECONDS", 0.01)
+    later = Authority(tmp_path, "later")
+    location = "listener.name.ssl.ssl.keystore.location"
+
+    def alter(value: str) -> int:
+        change = AlterableConfig(name=location, config_operation=0, value=value)
+        resource = AlterConfigsResource(resource_type=4, resource_name="1", configs=[change])
+        with Client(broker.addresses[1]) as client:
+            answer = client.ask(IncrementalAlterConfigsRequest(resources=[resource]), 1)
+            code: int = answer.responses[0].error_code
+            return code
+
+    listeners = "SSL://127.0.0.1:0,PLAINTEXT://127.0.0.1:0"
+    with (
+        caplog.at_level(logging.ERROR, "ottla.tls"),
+        broker_on("uvloop", properties(authority, listeners=listeners)) as broker,
+    ):
+        assert alter("/nowhere.pem") == 0
+        eventually(lambda: "certificates are as before listener=SSL" in caplog.text)
+        assert is_trusted(broker, authority)
+        assert alter(str(later.issue("server"))) == 0
+        eventually(lambda: is_trusted(broker, later))
 
 
 # --- what is refused at the start ----------------------------------------------------------
