@@ -27,7 +27,7 @@ async def join_group(request: JoinGroupRequest, ctx: Context) -> JoinGroupRespon
             lambda machine, now, ticket: machine.join_group(request, caller, now, ticket),
         )
     except KafkaError as error:
-        return JoinGroupResponse(error_code=error.code)
+        response = JoinGroupResponse(error_code=error.code, protocol_name=None)
     if response.protocol_name is None and ctx.version < NO_PROTOCOL_SINCE:
         response.protocol_name = ""
     return response

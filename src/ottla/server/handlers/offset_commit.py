@@ -22,12 +22,12 @@ from ottla.server.group_authorization import check_group, name_of_group_topic, s
 
 async def offset_commit(request: OffsetCommitRequest, ctx: Context) -> OffsetCommitResponse:
     caller = caller_of(ctx)
-    asked = request.topics
+    refused: list[OffsetCommitRequestTopic] = []
     response: OffsetCommitResponse
     try:
         check_group(ctx, Operation.READ, request.group_id)
         request.topics, refused = split_topics(
-            ctx, Operation.READ, asked, lambda topic: name_of_group_topic(ctx, topic)
+            ctx, Operation.READ, request.topics, lambda topic: name_of_group_topic(ctx, topic)
         )
         if refused and not request.topics:
             raise TopicAuthorizationFailed
@@ -35,7 +35,7 @@ async def offset_commit(request: OffsetCommitRequest, ctx: Context) -> OffsetCom
             request.group_id, lambda machine, now, ticket: machine.offset_commit(request, caller, now)
         )
     except KafkaError as error:
-        return OffsetCommitResponse(topics=_refused(asked, error))
+        response = OffsetCommitResponse(topics=_refused(request.topics, error))
     if refused:
         response.topics = _refused(refused, TopicAuthorizationFailed()) + response.topics
     return response

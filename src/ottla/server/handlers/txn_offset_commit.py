@@ -47,12 +47,12 @@ NO_SEQUENCE: Final = -1  # coordinators do not number their batches
 async def txn_offset_commit(request: TxnOffsetCommitRequest, ctx: Context) -> TxnOffsetCommitResponse:
     caller = caller_of(ctx)
     producer = (request.producer_id, request.producer_epoch)
-    asked = request.topics
+    refused: list[TxnOffsetCommitRequestTopic] = []
     response: TxnOffsetCommitResponse
     try:
         check_transactional_id(ctx, Operation.WRITE, request.transactional_id)
         check_group(ctx, Operation.READ, request.group_id)
-        request.topics, refused = split_topics(ctx, Operation.READ, asked, lambda topic: topic.name)
+        request.topics, refused = split_topics(ctx, Operation.READ, request.topics, lambda topic: topic.name)
         if refused and not request.topics:
             raise TopicAuthorizationFailed
         if not request.group_id:
@@ -70,9 +70,9 @@ async def txn_offset_commit(request: TxnOffsetCommitRequest, ctx: Context) -> Tx
         response = await ctx.node.groups.call(request.group_id, command, transaction=producer)
     except CoordinatorLoadInProgress as error:
         known = error if ctx.version >= LOADING_SINCE else CoordinatorNotAvailable()
-        return TxnOffsetCommitResponse(topics=_refused(asked, known))
+        response = TxnOffsetCommitResponse(topics=_refused(request.topics, known))
     except KafkaError as error:
-        return TxnOffsetCommitResponse(topics=_refused(asked, coordinator_error(error)))
+        response = TxnOffsetCommitResponse(topics=_refused(request.topics, coordinator_error(error)))
     if refused:
         response.topics = _refused(refused, TopicAuthorizationFailed()) + response.topics
     return response

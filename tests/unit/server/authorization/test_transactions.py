@@ -230,6 +230,10 @@ def test_positions_in_a_transaction_take_its_id_the_group_and_the_topic(tmp_path
         assert await commit("t", "missing") == {"t": TOPIC, "missing": TOPIC}
         assert written(serving.node) == before
         allow(serving.node, WRITE_ID, READ_GROUP, READ_T)
+        # What goes wrong with the others does not hide it.
+        producer.epoch += 3
+        assert await commit("t", "u") == {"t": errors.InvalidProducerEpoch.code, "u": TOPIC}
+        producer.epoch -= 3
         assert await commit("t", "u") == {"t": 0, "u": TOPIC}
         assert (await producer.end(commit=True, version=version)).error_code == 0
         allow_all(serving.node)
