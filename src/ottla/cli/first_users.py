@@ -71,9 +71,8 @@ def _credential(text: str, environment: Mapping[str, str]) -> UserScramCredentia
         salt = salt or secrets.token_bytes(SALT_BYTES)
         salted = salted_password(mechanism, _password(user, parts, environment), salt, iterations)
     if parts:
-        raise ConfigError(
-            f"--add-scram: {user} has what is not known or too much: {', '.join(sorted(parts))}"
-        )
+        # Not told which: it may be what follows a comma in a password.
+        raise ConfigError(f"--add-scram: {user} has a part too many; there are {', '.join(_PARTS)}")
     derived = keys(mechanism, salted)
     return UserScramCredentialRecord(
         name=user,
