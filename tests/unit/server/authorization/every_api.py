@@ -396,7 +396,7 @@ ROWS: Final[dict[str, list[Row]]] = {
     "delete_topics": [
         Row(
             lambda it: delete_topics.DeleteTopicsRequest(
-                topics=[delete_topics.DeleteTopicState(name=DOOMED_TOPIC)]
+                topics=[delete_topics.DeleteTopicState(name=DOOMED_TOPIC)], timeout_ms=10_000
             ),
             (topic(DELETE, DOOMED_TOPIC) + cluster(DELETE),),
         )
