@@ -579,8 +579,9 @@ class Connection(asyncio.BufferedProtocol):
             # What earlier requests of this turn have earned is still theirs.
             self._answer()
             self._closing = True
-            # Closing TLS takes a while, in which more would be received.
-            self._transport.pause_reading()
+            if not self._transport.is_closing():
+                # Closing TLS takes a while, in which more would be received.
+                self._transport.pause_reading()
             self._transport.close()
 
     def expire(self) -> None:

@@ -180,7 +180,8 @@ class Gate(asyncio.Protocol):
             )
             # Nothing more is read, and the client learns late that it was wrong.
             self._end()
-            self._transport.pause_reading()
+            if not self._transport.is_closing():
+                self._transport.pause_reading()
             self._timer = self._loop.call_later(delay, self._dismiss, frame)
             return
         if frame is not None:

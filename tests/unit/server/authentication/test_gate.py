@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import logging
+import random
 import struct
+import subprocess
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 import pytest
 
@@ -281,6 +285,37 @@ def test_many_users_at_once_are_each_themselves() -> None:
     assert [name for name, may in allowed.items() if may] == names[::2]
 
 
-def test_bob_is_not_ada(client: Client) -> None:
-    client.handshake()
-    assert client.authenticate(BOB).error_code == 0
+def test_noise_before_authentication_costs_a_connection_and_nothing_else(
+    broker: Broker, caplog: pytest.LogCaptureFixture
+) -> None:
+    chance = random.Random(8412)
+    good = [
+        frame(VERSIONS, 4),
+        frame(SaslHandshakeRequest(mechanism="PLAIN"), 1),
+        frame(SaslAuthenticateRequest(auth_bytes=b"\0ada\0wrong"), 2),
+    ]
+    for _ in range(150):
+        data = bytearray(b"".join(good[chance.randrange(3) :]))
+        for _ in range(chance.randrange(1, 6)):
+            data[chance.randrange(len(data))] = chance.randrange(256)
+        with Client(broker.addresses[0]) as client, suppress(ConnectionError):
+            client.send(bytes(data[: chance.randrange(1, len(data) + 1)]))
+    with Client(broker.addresses[0]) as client:
+        assert client.log_in(BOB).is_served()
+    assert not [record for record in caplog.records if record.levelno >= logging.ERROR]
+
+
+def test_a_broker_without_security_does_not_even_import_it() -> None:
+    program = """
+import sys
+from ottla import Broker
+
+with Broker() as broker:
+    found = [name for name in sys.modules if name.startswith("ottla.")]
+    secure = ("authentication", "arrival", "tls", "ssl_principal", "jaas", "config.sasl")
+    print([name for name in found if name.endswith(secure) or ".authentication." in name])
+"""
+    ran = subprocess.run(
+        (sys.executable, "-c", program), capture_output=True, text=True, timeout=60, check=True
+    )
+    assert ran.stdout == "[]\n"
