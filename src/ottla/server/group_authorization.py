@@ -11,7 +11,6 @@ from typing import Protocol, TypeVar
 
 from ottla.core.acl import Operation, ResourceType
 from ottla.core.ids import Uuid
-from ottla.groups.offset_requests import TOPIC_IDS_SINCE
 from ottla.protocol.errors import TopicAuthorizationFailed
 from ottla.server.authorization import check
 from ottla.server.context import Context
@@ -70,7 +69,7 @@ def split_topics(
 
 def name_of_group_topic(ctx: Context, topic: TopicOfGroup) -> str | None:
     """The name of a topic in OffsetCommit and OffsetFetch, whose later versions have its id instead."""
-    return name_by_id(ctx, topic.topic_id) if ctx.version >= TOPIC_IDS_SINCE else topic.name
+    return topic.name or name_by_id(ctx, topic.topic_id)
 
 
 def name_by_id(ctx: Context, topic_id: Uuid) -> str | None:
