@@ -7,6 +7,8 @@ from ottla.protocol.errors import KafkaError
 from ottla.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
+    ReassignablePartitionResponse,
+    ReassignableTopicResponse,
 )
 from ottla.server.authorization import check_cluster
 from ottla.server.context import Context
@@ -19,6 +21,28 @@ async def alter_partition_reassignments(
         check_cluster(ctx, Operation.ALTER)
         response: AlterPartitionReassignmentsResponse = await ctx.node.quorum.submit(request, ctx.version)
     except KafkaError as error:
-        return AlterPartitionReassignmentsResponse(error_code=error.code, error_message=str(error))
+        return _refused(request, error)
     await ctx.node.caught_up()
     return response
+
+
+def _refused(
+    request: AlterPartitionReassignmentsRequest, error: KafkaError
+) -> AlterPartitionReassignmentsResponse:
+    code, message = error.code, str(error)
+    return AlterPartitionReassignmentsResponse(
+        error_code=code,
+        error_message=message,
+        responses=[
+            ReassignableTopicResponse(
+                name=topic.name,
+                partitions=[
+                    ReassignablePartitionResponse(
+                        partition_index=partition.partition_index, error_code=code, error_message=message
+                    )
+                    for partition in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ],
+    )

@@ -19,7 +19,11 @@ from ottla.protocol.errors import (
 )
 from ottla.protocol.messages import alter_configs as legacy
 from ottla.protocol.messages import incremental_alter_configs as incremental
-from ottla.protocol.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
+from ottla.protocol.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
 from ottla.protocol.messages.api_versions import ApiVersionsRequest
 from ottla.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from ottla.protocol.messages.describe_cluster import DescribeClusterRequest
@@ -330,8 +334,10 @@ def test_the_controller_is_not_asked_for_who_may_not_ask_it(cluster: Surrounding
 
     cluster.authorize()
     cluster.quorum = Unasked()
-    answer = cluster.call(alter_partition_reassignments, AlterPartitionReassignmentsRequest())
+    moved = ReassignableTopic(name="t", partitions=[ReassignablePartition(partition_index=0)])
+    answer = cluster.call(alter_partition_reassignments, AlterPartitionReassignmentsRequest(topics=[moved]))
     assert answer.error_code == NO_CLUSTER
+    assert answer.responses[0].partitions[0].error_code == NO_CLUSTER
     update = FeatureUpdateKey(feature="kraft.version", max_version_level=1)
     answer = cluster.call(update_features, UpdateFeaturesRequest(feature_updates=[update]), 1)
     assert answer.error_code == NO_CLUSTER
