@@ -49,8 +49,9 @@ class Authorizer:
     def __init__(self, super_users: Iterable[Principal] = (), *, allow_if_no_acl: bool = False) -> None:
         self._super_users = frozenset(super_users)
         self._allow_if_no_acl = allow_if_no_acl
-        # By resource type, pattern type and name.
-        self._rules: dict[tuple[int, int, str], list[AccessControlEntryRecord]] = {}
+        # By resource type, pattern type and name, then by whom they speak of: there may be a rule on one and
+        # the same resource for each of very many users, and whoever asks is to wait for their own alone.
+        self._rules: dict[tuple[int, int, str], dict[str, list[AccessControlEntryRecord]]] = {}
         # By resource type: how long the longest prefix is, beyond which no name is looked at.
         self._prefix_max: dict[int, int] = {}
         self._remembered: dict[_Question, bool] = {}
@@ -69,7 +70,8 @@ class Authorizer:
         self._prefix_max = {}
         for rule in rules:
             kind, name = rule.resource_type, rule.resource_name
-            self._rules.setdefault((kind, rule.pattern_type, name), []).append(rule)
+            of_resource = self._rules.setdefault((kind, rule.pattern_type, name), {})
+            of_resource.setdefault(rule.principal, []).append(rule)
             if rule.pattern_type == PatternType.PREFIXED:
                 self._prefix_max[kind] = max(self._prefix_max.get(kind, 0), len(name))
         self._forget()
@@ -96,23 +98,28 @@ class Authorizer:
 
     def _decide(self, question: _Question) -> bool:
         allowed = found = False
-        for rule in self._about(question.resource_type, question.name):
+        for rules in self._about(question.resource_type, question.name):
             found = True
-            if _speaks_of(rule, question.principal, question.host):
+            for rule in _spoken(rules, question.principal, question.host):
                 if rule.permission_type == Permission.ALLOW:
                     allowed = allowed or _includes(rule.operation, question.operation)
                 elif rule.operation in (question.operation, Operation.ALL):
                     return False
         return allowed or (self._allow_if_no_acl and not found)
 
-    def _about(self, resource_type: ResourceType, name: str) -> Iterator[AccessControlEntryRecord]:
-        """Every rule whose pattern the resource fits."""
-        rules = self._rules
-        yield from rules.get((resource_type, PatternType.LITERAL, name), ())
+    def _about(
+        self, resource_type: ResourceType, name: str
+    ) -> Iterator[dict[str, list[AccessControlEntryRecord]]]:
+        """The rules of every pattern that the resource fits, by whom they speak of."""
+        patterns = [(PatternType.LITERAL, name)]
         if name != WILDCARD:
-            yield from rules.get((resource_type, PatternType.LITERAL, WILDCARD), ())
-        for length in range(1, min(len(name), self._prefix_max.get(resource_type, 0)) + 1):
-            yield from rules.get((resource_type, PatternType.PREFIXED, name[:length]), ())
+            patterns.append(_EVERYTHING)
+        lengths = range(1, min(len(name), self._prefix_max.get(resource_type, 0)) + 1)
+        patterns += ((PatternType.PREFIXED, name[:length]) for length in lengths)
+        for pattern_type, pattern in patterns:
+            rules = self._rules.get((resource_type, pattern_type, pattern))
+            if rules is not None:
+                yield rules
 
     def allows_any(
         self, principal: Principal, host: str, operation: Operation, resource_type: ResourceType
@@ -139,8 +146,8 @@ class Authorizer:
         for (kind, pattern_type, name), rules in self._rules.items():
             if kind != resource_type:
                 continue
-            for rule in rules:
-                if rule.operation in (operation, Operation.ALL) and _speaks_of(rule, principal, host):
+            for rule in _spoken(rules, principal, host):
+                if rule.operation in (operation, Operation.ALL):
                     spoken_of = allowed if rule.permission_type == Permission.ALLOW else denied
                     spoken_of.add((pattern_type, name))
         if _EVERYTHING in denied:
@@ -151,8 +158,14 @@ class Authorizer:
 _EVERYTHING: Final = (PatternType.LITERAL, WILDCARD)
 
 
-def _speaks_of(rule: AccessControlEntryRecord, principal: Principal, host: str) -> bool:
-    return rule.principal in (str(principal), WILDCARD_PRINCIPAL) and rule.host in (host, WILDCARD)
+def _spoken(
+    rules: dict[str, list[AccessControlEntryRecord]], principal: Principal, host: str
+) -> Iterator[AccessControlEntryRecord]:
+    """Those that speak of whoever asks."""
+    for name in (str(principal), WILDCARD_PRINCIPAL):
+        for rule in rules.get(name, ()):
+            if rule.host in (host, WILDCARD):
+                yield rule
 
 
 def _includes(allowed: int, wanted: Operation) -> bool:

@@ -219,3 +219,31 @@ def test_what_is_remembered_is_bounded_in_number_and_in_size() -> None:
     assert made.allows(ALICE, HERE, READ, GROUP, "a" * 32_000) is False
     assert made.allows(ALICE, HERE, READ, TOPIC, "a" * 32_000) is True
     assert not made._remembered
+
+
+class CountingName(str):
+    """A principal that counts how often it is compared with another."""
+
+    __slots__ = ()
+    compared = 0
+
+    def __eq__(self, other: object) -> bool:
+        CountingName.compared += 1
+        return str.__eq__(self, other)
+
+    __hash__ = str.__hash__
+
+
+def test_rules_for_others_on_the_same_resource_are_not_even_looked_at() -> None:
+    rules = [
+        allow(READ, name, pattern, principal=CountingName(f"User:{number}"))
+        for number in range(1_000)
+        for name, pattern in (("*", LITERAL), ("o", PREFIXED), ("orders", LITERAL))
+    ]
+    authorizer = Authorizer()
+    authorizer.load([*rules, allow(READ, "*", principal="User:bob")])
+    CountingName.compared = 0
+    assert not authorizer.allows(ALICE, HERE, READ, TOPIC, "orders")
+    assert not authorizer.allows_any(ALICE, HERE, WRITE, TOPIC)
+    assert authorizer.allows(BOB, HERE, READ, TOPIC, "orders")
+    assert CountingName.compared < 10
