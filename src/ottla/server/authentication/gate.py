@@ -32,6 +32,9 @@ logger = logging.getLogger("ottla.authentication")
 
 # How long a connection may be there without having authenticated.
 AUTHENTICATE_SECONDS: Final = 30.0
+# How often a client may ask for the versions without learning them: one that is newer than this broker is
+# told once which to use. Whoever goes on may not even read the answers, which would then pile up.
+VERSIONS_ASKED_MAX: Final = 4
 # How every TLS connection begins: a record of the handshake, of version 3.x.
 TLS_HELLO: Final = b"\x16\x03"
 
@@ -50,6 +53,7 @@ class Gate(asyncio.Protocol):
         "_received",
         "_timer",
         "_transport",
+        "_versions_asked",
     )
 
     def __init__(self, connection: Connection, authenticator: Authenticator) -> None:
@@ -59,6 +63,7 @@ class Gate(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self._received = bytearray()  # at most one frame and what one read has brought
         self._knows_versions = False
+        self._versions_asked = 0
         self._is_over = False
         self._timer: asyncio.TimerHandle | None = None
         self._transport: asyncio.Transport
@@ -151,8 +156,11 @@ class Gate(asyncio.Protocol):
     def _is_expected(self, key: int) -> bool:
         if self._exchange.state == AUTHENTICATE:
             return key == SASL_AUTHENTICATE
-        # As in Kafka, a client that has learned the versions does not ask again.
-        return key == SASL_HANDSHAKE or (key == API_VERSIONS and not self._knows_versions)
+        if key == API_VERSIONS:
+            # As in Kafka, a client that has learned the versions does not ask again.
+            self._versions_asked += 1
+            return not self._knows_versions and self._versions_asked <= VERSIONS_ASKED_MAX
+        return key == SASL_HANDSHAKE
 
     def _versions(self, request: Any, version: int, client_id: str | None) -> ApiVersionsResponse:
         listener = self._connection.listener

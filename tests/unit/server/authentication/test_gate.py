@@ -21,6 +21,7 @@ from ottla.protocol.messages.create_topics import CreatableTopic, CreateTopicsRe
 from ottla.protocol.messages.metadata import MetadataRequest
 from ottla.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from ottla.protocol.messages.sasl_handshake import SaslHandshakeRequest
+from ottla.server.authentication.gate import VERSIONS_ASKED_MAX
 from tests.unit.server.authentication.wire import (
     ADA,
     BOB,
@@ -126,6 +127,14 @@ def test_whatever_follows_a_wrong_password_is_not_even_read(client: Client) -> N
     client.send(frame(wrong, 2) + frame(SaslAuthenticateRequest(auth_bytes=ADA), 2))
 
     assert client.answer(wrong, 2).error_code == 58
+    assert client.is_closed()
+
+
+def test_versions_are_not_asked_for_without_end(client: Client) -> None:
+    unknown = struct.pack(">hhih", ApiVersionsRequest.api_key, 99, 7, -1) + b"\0"
+    client.send(sized(unknown) * 100)
+
+    assert [client.reply()[4:6] for _ in range(VERSIONS_ASKED_MAX)] == [b"\0\x23"] * VERSIONS_ASKED_MAX
     assert client.is_closed()
 
 
