@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from ottla.config.broker import BrokerSettings
-from ottla.config.settings import ConfigError
+from ottla.config.settings import ConfigError, declared
 from ottla.server.cipher_suites import choose_ciphers
 
 logger = logging.getLogger("ottla.tls")
@@ -28,6 +28,9 @@ CLIENT_AUTH: Final = {
     "required": ssl.CERT_REQUIRED,
 }
 
+_MADE_OF: Final = [
+    each.attribute for each in declared(BrokerSettings).values() if each.name.startswith("ssl.")
+]
 _PEM: Final = "PEM"
 _BLOCK: Final = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----(.*?)-----END \1-----", re.S)
 _JAVA_STORES: Final = {b"\xfe\xed\xfe\xed": "JKS", b"\xce\xce\xce\xce": "JCEKS"}
@@ -70,7 +73,9 @@ class Tls:
     def _now(self) -> object:
         """Compares unequal to what it was when a setting or a file has changed."""
         settings, client_auth = self._settings()
-        return settings, client_auth, tuple(_stamps(settings))
+        # What else is set, or altered while the broker runs, has nothing to do with it.
+        own = [getattr(settings, attribute) for attribute in _MADE_OF]
+        return own, client_auth, list(_stamps(settings))
 
 
 def _stamps(settings: BrokerSettings) -> Iterator[tuple[int, int, int] | None]:

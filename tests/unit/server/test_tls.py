@@ -24,7 +24,7 @@ from ottla.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
 )
 from ottla.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from ottla.server.tls import make_context
+from ottla.server.tls import Tls, make_context
 from tests.unit.server.authentication.wire import LOOPS, PLAIN_USERS, Client, broker_on, eventually, frame
 from tests.unit.server.authority import Authority, openssl
 
@@ -284,6 +284,22 @@ def context(authority: Authority, client_auth: str = "none", **changes: Any) -> 
         **changes,
     }
     return make_context(BrokerSettings(**values), client_auth)
+
+
+def test_certificates_are_not_read_again_because_something_else_was_altered(authority: Authority) -> None:
+    values: dict[str, Any] = {
+        "ssl_keystore_type": "PEM",
+        "ssl_keystore_location": str(authority.home / "server.pem"),
+    }
+    tls = Tls("SSL", lambda: (BrokerSettings(**values), "none"))
+    first = tls.context
+
+    values["message_max_bytes"] = 17
+    tls.refresh()
+    assert tls.context is first
+    values["ssl_enabled_protocols"] = ("TLSv1.3",)
+    tls.refresh()
+    assert tls.context is not first
 
 
 def test_keys_and_certificates_may_be_in_the_settings_themselves(authority: Authority) -> None:
