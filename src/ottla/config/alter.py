@@ -15,6 +15,7 @@ from ottla.config.broker import BrokerSettings, overlaid
 from ottla.config.client_metrics import ClientMetricsSettings, check_client_metrics_configs
 from ottla.config.describe import Layers, broker_setting, listener_property
 from ottla.config.group import GroupSettings, check_group_configs
+from ottla.config.listener_settings import overrides
 from ottla.config.listeners import Listeners
 from ottla.config.settings import ConfigError, InvalidChange, Kind, Setting, declared
 from ottla.config.topic import TopicSettings, check_topic_configs
@@ -212,10 +213,38 @@ def _check_broker(altered: Mapping[str, str], layers: Layers, per_broker: bool) 
         after = layers._replace(dynamic_default=altered)
     try:
         new = overlaid(*after)
-        Listeners.parse(new)
+        listeners = Listeners.parse(new)
     except ConfigError as error:
         raise InvalidChange(str(error)) from None
-    _check_threads(layers.settings(), new)
+    old = layers.settings()
+    _check_listeners(Listeners.parse(old), layers, listeners, after)
+    _check_threads(old, new)
+
+
+def _check_listeners(old: Listeners, before: Layers, new: Listeners, after: Layers) -> None:
+    """How a listener asks who its clients are is not altered while it listens, and nobody is to think so."""
+    protocols = {each.name: each.protocol for each in new.clients + new.controllers}
+    for each in old.clients + old.controllers:
+        if each.name not in protocols:
+            continue
+        if _fixed_on_listener(before, each.name) != _fixed_on_listener(after, each.name):
+            raise InvalidChange(
+                f"Configs cannot be updated dynamically for existing listener ListenerName({each.name}), "
+                "restart broker or create a new listener for update"
+            )
+        if protocols[each.name] != each.protocol:
+            raise InvalidChange(
+                f"Security protocol cannot be updated for existing listener ListenerName({each.name})"
+            )
+
+
+def _fixed_on_listener(layers: Layers, name: str) -> dict[str, str]:
+    properties = {**layers.static, **layers.dynamic_default, **layers.dynamic_broker}
+    return {
+        full: properties[full]
+        for base, full in overrides(properties, name)
+        if base not in _WITH_LISTENER_ONLY and base not in _PER_LISTENER_ANYWHERE
+    }
 
 
 def _check_may_change(names: Iterable[str], per_broker: bool) -> None:

@@ -168,6 +168,30 @@ def test_a_broker_property_is_altered_for_a_broker_or_for_all() -> None:
             "These security configs can be dynamically updated only per-listener using the listener prefix: "
             "[ssl.keystore.location]",
         ),
+        (
+            "listener.name.plaintext.plain.sasl.jaas.config",
+            "x required;",
+            True,
+            "Configs cannot be updated dynamically for existing listener ListenerName(PLAINTEXT), restart",
+        ),
+        (
+            "listener.name.plaintext.ssl.client.auth",
+            "none",
+            True,
+            "Configs cannot be updated dynamically for existing listener ListenerName(PLAINTEXT), restart",
+        ),
+        (
+            "listener.name.plaintext.any.super.users",
+            "User:eve",
+            False,
+            "Configs cannot be updated dynamically for existing listener ListenerName(PLAINTEXT), restart",
+        ),
+        (
+            "listener.security.protocol.map",
+            "PLAINTEXT:SSL",
+            True,
+            "Security protocol cannot be updated for existing listener ListenerName(PLAINTEXT)",
+        ),
         ("num.io.threads", "abc", True, "Not a number of type INT"),
         ("log.retention.ms", "0", True, "log.retention.ms must be unlimited (-1)"),
         ("listeners", "NOWHERE://:1", True, "no security protocol defined for listener NOWHERE"),
@@ -187,6 +211,8 @@ def test_a_change_no_broker_can_make_is_an_invalid_request(
     [
         ("listener.name.x.ssl.keystore.location", "/k", True),
         ("listener.name.x.max.connections", "5", False),
+        ("listener.name.plaintext.ssl.keystore.location", "/k", True),
+        ("listener.name.plaintext.max.connections", "5", False),
         ("leader.replication.throttled.rate", "5", False),
         ("property.of.a.plug.in", "5", False),
         ("log.cleanup.policy", "", False),
