@@ -145,6 +145,8 @@ class Listener:
         from ottla.server.ssl_principal import PrincipalMapping
         from ottla.server.tls import Tls
 
+        # Who has to show a certificate is said by the file alone, as what the certificate's name stands for.
+        self._client_auth = client_auth(self._settings, self.node.static_properties, self.name, self.protocol)
         mapping = PrincipalMapping(self._settings.ssl_principal_mapping_rules)
         languages = tuple(name for door, name in LANGUAGES if door in self.offered)
         tls = self._tls = Tls(self.name, self._tls_settings, languages)
@@ -158,9 +160,8 @@ class Listener:
         try:
             settings = listener_settings(node.settings, properties, self.name)
         except ConfigError:  # of a property that was altered to nonsense
-            properties = node.static_properties
-            settings = listener_settings(node.settings, properties, self.name)
-        return settings, client_auth(settings, properties, self.name, self.protocol)
+            settings = listener_settings(node.settings, node.static_properties, self.name)
+        return settings, self._client_auth
 
     def _watch_certificates(self) -> None:
         """Certificates are replaced while brokers run: their files are looked at again and again."""

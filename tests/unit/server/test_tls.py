@@ -274,6 +274,36 @@ def test_another_keystore_can_be_named_while_the_broker_runs(
         eventually(lambda: is_trusted(broker, later))
 
 
+def test_that_a_certificate_is_required_is_not_altered_while_the_broker_runs(
+    authority: Authority, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ottla.server.listener.CERTIFICATES_SECONDS", 0.01)
+    later = Authority(tmp_path, "later")
+    changes = {
+        "ssl.client.auth": "none",
+        "listener.name.ssl.ssl.keystore.location": str(later.issue("server")),
+    }
+    configs = [AlterableConfig(name=name, config_operation=0, value=value) for name, value in changes.items()]
+    resource = AlterConfigsResource(resource_type=4, resource_name="1", configs=configs)
+    secured = properties(
+        authority, listeners="SSL://127.0.0.1:0,PLAINTEXT://127.0.0.1:0", ssl_client_auth="required"
+    )
+
+    def sees_later(certificate: Path | None) -> bool:
+        try:
+            with Client(broker.addresses[0], later.client_context(certificate)) as client:
+                return client.is_served()
+        except (ssl.SSLError, ConnectionError):
+            return False
+
+    with broker_on("uvloop", secured) as broker:
+        with Client(broker.addresses[1]) as client:
+            answer = client.ask(IncrementalAlterConfigsRequest(resources=[resource]), 1)
+            assert answer.responses[0].error_code == 0
+        eventually(lambda: sees_later(authority.home / "alice.pem"))  # so what was altered is known
+        assert not sees_later(None)
+
+
 # --- what is refused at the start ----------------------------------------------------------
 
 
