@@ -80,8 +80,10 @@ class Tls:
 
 def _stamps(settings: BrokerSettings) -> Iterator[tuple[int, int, int] | None]:
     for location in (settings.ssl_keystore_location, settings.ssl_truststore_location):
+        if location is None:
+            continue
         try:
-            found = Path(location or "").stat()
+            found = Path(location).stat()
         except OSError:
             yield None
         else:

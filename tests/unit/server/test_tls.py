@@ -316,7 +316,10 @@ def context(authority: Authority, client_auth: str = "none", **changes: Any) -> 
     return make_context(BrokerSettings(**values), client_auth)
 
 
-def test_certificates_are_not_read_again_because_something_else_was_altered(authority: Authority) -> None:
+def test_certificates_are_not_read_again_because_something_else_has_changed(
+    authority: Authority, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     values: dict[str, Any] = {
         "ssl_keystore_type": "PEM",
         "ssl_keystore_location": str(authority.home / "server.pem"),
@@ -325,6 +328,7 @@ def test_certificates_are_not_read_again_because_something_else_was_altered(auth
     first = tls.context
 
     values["message_max_bytes"] = 17
+    (tmp_path / "of-another").write_text("a file, where the broker was started")
     tls.refresh()
     assert tls.context is first
     values["ssl_enabled_protocols"] = ("TLSv1.3",)
