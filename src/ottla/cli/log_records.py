@@ -6,17 +6,20 @@ import json
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from ottla.config.describe import broker_setting
 from ottla.core.ids import Uuid
 from ottla.core.outcome import LogRecord
 from ottla.core.types import CLUSTER_METADATA, CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE
 from ottla.groups import records as group_records
 from ottla.metadata import framing
+from ottla.metadata.image import BROKER_RESOURCE
 from ottla.protocol import codec
 from ottla.protocol.batch import BatchHeader, Record
 from ottla.protocol.control import ControlRecordType, control_type
 from ottla.protocol.errors import KafkaError
 from ottla.protocol.stored import groups as stored_groups
 from ottla.protocol.stored import quorum, share
+from ottla.protocol.stored.metadata import ConfigRecord
 from ottla.protocol.wire import MalformedFrame
 from ottla.storage.inspect.batches import FoundBatch, read_batch
 from ottla.storage.inspect.directory import PartitionDirectory
@@ -93,7 +96,7 @@ def _meaning(topic: str, header: BatchHeader, record: Record) -> dict[str, Any] 
             return _control(record)
         if topic == CLUSTER_METADATA:
             found: Any = framing.decode(record.value or b"")
-            return {"type": type(found).__name__, "data": plain(found)}
+            return {"type": type(found).__name__, "data": _without_secrets(found, plain(found))}
         if topic == TRANSACTION_STATE:
             return _transaction(record)
         if topic in (CONSUMER_OFFSETS, SHARE_GROUP_STATE) and record.key is not None:
@@ -106,6 +109,18 @@ def _meaning(topic: str, header: BatchHeader, record: Record) -> dict[str, Any] 
     except (MalformedFrame, KafkaError, ValueError):
         return None
     return None
+
+
+def _without_secrets(found: Any, shown: dict[str, Any]) -> dict[str, Any]:
+    """Passwords and keys that were altered are values like any others; one must know their names.
+
+    As in DescribeConfigs, a name that nobody knows may stand for a secret, too.
+    """
+    if isinstance(found, ConfigRecord) and found.resource_type == BROKER_RESOURCE and found.value is not None:
+        setting = broker_setting(found.name)
+        if setting is None or setting.sensitive:
+            shown["value"] = "[hidden]"
+    return shown
 
 
 def _control(record: Record) -> dict[str, Any]:

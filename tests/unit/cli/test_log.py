@@ -13,9 +13,11 @@ from ottla.cli.log import app
 from ottla.config.topic import TopicSettings
 from ottla.core.types import TopicPartition
 from ottla.groups.records import record, tombstone
+from ottla.metadata import framing
 from ottla.protocol.batch import TRANSACTIONAL, Record, write_batch
 from ottla.protocol.control import EndTransactionMarker, end_transaction_batch
 from ottla.protocol.stored.groups import OffsetCommitKey, OffsetCommitValue
+from ottla.protocol.stored.metadata import ConfigRecord
 from ottla.storage.files import OS_FILES
 from ottla.storage.log import Log, Origin
 
@@ -208,6 +210,28 @@ def test_dump_prints_batches_and_records(orders: Path, bookmarks: Path) -> None:
     code, output = run("dump", bookmarks / f"{0:020d}.log")
     assert "group=readers topic=orders partition=0  offset=5" in output
     assert "(taken back)" in output and "COMMIT (control)" in output
+
+
+def test_dump_shows_no_secret_that_was_altered(tmp_path: Path) -> None:
+    path = tmp_path / "__cluster_metadata-0"
+    log = new_log(path)
+    secret = "hunter2"
+    for kind, name, value in (
+        (4, "listener.name.ssl.ssl.keystore.password", secret),
+        (4, "listener.name.outer.plain.sasl.jaas.config", f'x required user_ada="{secret}";'),
+        (4, "password.of.a.plug.in", secret),
+        (4, "message.max.bytes", "4711"),
+        (2, "retention.ms", "4712"),
+    ):
+        altered = ConfigRecord(resource_type=kind, resource_name="1", name=name, value=value)
+        log.append(write_batch([Record(timestamp=NOW, key=None, value=framing.encode(altered, 29))]), 0, NOW)
+    log.write()
+    log.close(NOW)
+
+    for told in (run("dump", path / f"{0:020}.log")[1], run("dump", path / f"{0:020}.log", "--json")[1]):
+        assert secret not in told
+        assert told.count("[hidden]") == 3
+        assert "4711" in told and "4712" in told
 
 
 def test_dump_gives_scripts_a_line_for_each_entry(orders: Path) -> None:
