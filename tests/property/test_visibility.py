@@ -236,6 +236,7 @@ class Tried:
         led = replicas.add(NAME, Uuid(b"t" * 16), self.log, None)  # type: ignore[arg-type]
         led.is_leader = True
         node: Any = SimpleNamespace(
+            authorizer=None,
             clock=SimpleNamespace(monotonic_ms=lambda: 0),
             fetch_sessions=FetchSessions(0),
             image=Image(),
