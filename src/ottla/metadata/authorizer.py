@@ -7,7 +7,7 @@ resource at all. Super users are not asked about.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from ottla.core.acl import (
@@ -18,6 +18,7 @@ from ottla.core.acl import (
     Permission,
     ResourceType,
 )
+from ottla.core.ids import Uuid
 from ottla.core.principal import Principal
 from ottla.protocol.stored.metadata import AccessControlEntryRecord
 
@@ -52,7 +53,8 @@ class Authorizer:
         # By resource type, pattern type and name, then by whom they speak of: there may be a rule on one and
         # the same resource for each of very many users, and whoever asks is to wait for their own alone.
         self._rules: dict[tuple[int, int, str], dict[str, list[AccessControlEntryRecord]]] = {}
-        # By resource type: how long the longest prefix is, beyond which no name is looked at.
+        self._by_id: dict[Uuid, AccessControlEntryRecord] = {}
+        # By resource type: how long the longest prefix is, or was, beyond which no name is looked at.
         self._prefix_max: dict[int, int] = {}
         self._remembered: dict[_Question, bool] = {}
         self._remembered_any: dict[tuple[Principal, str, Operation, ResourceType], bool] = {}
@@ -67,14 +69,39 @@ class Authorizer:
     def load(self, rules: Iterable[AccessControlEntryRecord]) -> None:
         """Take these rules instead of those from before."""
         self._rules = {}
+        self._by_id = {}
         self._prefix_max = {}
         for rule in rules:
-            kind, name = rule.resource_type, rule.resource_name
-            of_resource = self._rules.setdefault((kind, rule.pattern_type, name), {})
-            of_resource.setdefault(rule.principal, []).append(rule)
-            if rule.pattern_type == PatternType.PREFIXED:
-                self._prefix_max[kind] = max(self._prefix_max.get(kind, 0), len(name))
+            self._add(rule)
         self._forget()
+
+    def change(self, ids: Iterable[Uuid], rules: Mapping[Uuid, AccessControlEntryRecord]) -> None:
+        """Take the rules with these ids as they are now; those that are not among `rules` are gone."""
+        for number in ids:
+            before, now = self._by_id.pop(number, None), rules.get(number)
+            if before is not None:
+                self._remove(before)
+            if now is not None:
+                self._add(now)
+        self._forget()
+
+    def _add(self, rule: AccessControlEntryRecord) -> None:
+        kind, name = rule.resource_type, rule.resource_name
+        self._by_id[rule.id] = rule
+        of_resource = self._rules.setdefault((kind, rule.pattern_type, name), {})
+        of_resource.setdefault(rule.principal, []).append(rule)
+        if rule.pattern_type == PatternType.PREFIXED:
+            self._prefix_max[kind] = max(self._prefix_max.get(kind, 0), len(name))
+
+    def _remove(self, rule: AccessControlEntryRecord) -> None:
+        """Nothing is left of a resource without rules: it is another thing to be spoken of and refused."""
+        pattern = rule.resource_type, rule.pattern_type, rule.resource_name
+        of_resource = self._rules[pattern]
+        of_resource[rule.principal].remove(rule)
+        if not of_resource[rule.principal]:
+            del of_resource[rule.principal]
+        if not of_resource:
+            del self._rules[pattern]
 
     def _forget(self) -> None:
         self._remembered.clear()

@@ -19,8 +19,9 @@ class Delta:
     brokers: set[int] = field(default_factory=set)
     controllers: set[int] = field(default_factory=set)
     features: set[str] = field(default_factory=set)
-    # ACLs, SCRAM credentials, quotas and tokens: rare enough to be read again whole.
-    acls: bool = False
+    # Access rules that were made or removed, by id: there may be very many, and few change at a time.
+    acls: set[Uuid] = field(default_factory=set)
+    # SCRAM credentials, quotas and tokens: rare enough to be read again whole.
     credentials: bool = False
     quotas: bool = False
     tokens: bool = False

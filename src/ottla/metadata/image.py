@@ -331,12 +331,12 @@ def _quota(image: Image, record: stored.ClientQuotaRecord, offset: int) -> None:
 
 def _acl(image: Image, record: stored.AccessControlEntryRecord, offset: int) -> None:
     image.acls[record.id] = record
-    image._delta.acls = True
+    image._delta.acls.add(record.id)
 
 
 def _remove_acl(image: Image, record: stored.RemoveAccessControlEntryRecord, offset: int) -> None:
     image.acls.pop(record.id, None)
-    image._delta.acls = True
+    image._delta.acls.add(record.id)
 
 
 def _scram(image: Image, record: stored.UserScramCredentialRecord, offset: int) -> None:

@@ -278,7 +278,7 @@ class Node:
             for partition in self.replicas.of_topic(name, topic_id):
                 partition.stop_leading(NO_LEADER, partition.leader_epoch, partition.partition_epoch)
         if delta.acls and self.authorizer is not None:
-            self.authorizer.load(image.acls.values())
+            self.authorizer.change(delta.acls, image.acls)
         self._deltas.append(delta)
         if self._applying is None or self._applying.done():
             self._applying = asyncio.get_running_loop().create_task(self._apply_deltas())

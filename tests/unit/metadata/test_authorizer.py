@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import pytest
@@ -247,3 +248,32 @@ def test_rules_for_others_on_the_same_resource_are_not_even_looked_at() -> None:
     assert not authorizer.allows_any(ALICE, HERE, WRITE, TOPIC)
     assert authorizer.allows(BOB, HERE, READ, TOPIC, "orders")
     assert CountingName.compared < 10
+
+
+def test_rules_that_change_make_the_same_as_all_of_them_read_again() -> None:
+    chance = random.Random(5)
+    rules: dict[Uuid, AccessControlEntryRecord] = {}
+    changing = Authorizer(allow_if_no_acl=True)
+    for step in range(300):
+        ids = {Uuid(bytes([chance.randrange(25)]) * 16) for _ in range(chance.randrange(1, 4))}
+        for number in ids:
+            if rules.pop(number, None) is None:
+                permission = chance.choice([Permission.ALLOW, Permission.DENY])
+                name, pattern = chance.choice(
+                    [("a", LITERAL), ("ab", LITERAL), ("a", PREFIXED), ("*", LITERAL)]
+                )
+                made = rule(
+                    permission, READ, name, pattern, principal=chance.choice(["User:alice", "User:*"])
+                )
+                made.id = number
+                rules[number] = made
+        before = changing.version
+        changing.change(ids, rules)
+        whole = Authorizer(allow_if_no_acl=True)
+        whole.load(rules.values())
+        assert changing.version > before
+        for who in (ALICE, BOB):
+            for name in ("a", "ab", "b"):
+                asked = who, HERE, READ, TOPIC, name
+                assert changing.allows(*asked) == whole.allows(*asked), (step, asked)
+            assert changing.allows_any(who, HERE, READ, TOPIC) == whole.allows_any(who, HERE, READ, TOPIC)
