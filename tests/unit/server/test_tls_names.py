@@ -75,6 +75,15 @@ def test_where_no_rule_fits_there_is_no_principal() -> None:
     assert PrincipalMapping("RULE:^CN=x$/y/").name_of(NAME) is None
 
 
+def test_a_name_that_is_too_long_for_patterns_is_not_held_against_any() -> None:
+    name = "CN=a" + ",OU=b" * 200  # what this pattern does not find in there, it looks for for seconds
+    rule = "RULE:^CN=(.*?),OU=(.*?),OU=(.*?),OU=(.*?),OU=(.*?),O=(.*?)$/$1/"
+
+    assert PrincipalMapping(rule).name_of(name) is None
+    assert PrincipalMapping(f"{rule},DEFAULT").name_of(name) is None
+    assert PrincipalMapping("DEFAULT").name_of(name) == name
+
+
 @pytest.mark.parametrize(
     "rules", ["default", "RULE:^CN=(.*?),OU=.*$/$1", "RULE:(/x/", "RULE:a/b/X", "DEFAULT;DEFAULT", "RULE:a"]
 )
