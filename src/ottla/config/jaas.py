@@ -86,7 +86,7 @@ def _module(tokens: list[tuple[str, str]]) -> LoginModule:
         if kind == ";":
             return LoginModule(name, options)
         if kind != "text" or len(tokens) < 2 or tokens.pop()[0] != "=" or tokens[-1][0] != "text":
-            shown = "" if kind != "text" else f" for key '{option}'"
-            raise ConfigError(f"Value not specified{shown} in JAAS config")
+            # Kafka names the key, which is a part of a password where one has blanks and no quotes.
+            raise ConfigError("Value not specified for a key in JAAS config: values with blanks need quotes")
         options[option] = tokens.pop()[1]
     raise ConfigError("JAAS config entry not terminated by semi-colon")

@@ -44,6 +44,7 @@ def test_there_may_be_several_login_modules() -> None:
         f"{PLAIN} required user_alice=;",
         f'{PLAIN} required user_alice="secret;',
         f"{PLAIN} required =secret;",
+        f"{PLAIN} required user_alice=my secret word;",
         f'{PLAIN} required "user_alice"secret;',
         f"{PLAIN} required user_alice=secret {{}};",
         ";",
