@@ -119,6 +119,8 @@ class Row(NamedTuple):
     # For what is hidden and not refused: whether the answer shows it.
     shows: Callable[[Any], bool] | None = None
     version: int | None = None
+    # What somebody who may do everything asks before, each time.
+    before: Callable[[Things], Any] | None = None
 
 
 def topic(operation: Operation, name: str = TOPIC) -> Rights:
@@ -749,7 +751,9 @@ ROWS: Final[dict[str, list[Row]]] = {
         )
     ],
     "share_fetch": [Row(share_fetched, (group(READ, SHARE_GROUP), topic(READ)))],
-    "share_acknowledge": [Row(acknowledged, (group(READ, SHARE_GROUP), topic(READ)))],
+    "share_acknowledge": [
+        Row(acknowledged, (group(READ, SHARE_GROUP), topic(READ)), before=share_fetched)  # opens a session
+    ],
     "initialize_share_group_state": [
         Row(
             lambda it: initialize_share_group_state.InitializeShareGroupStateRequest(

@@ -100,6 +100,7 @@ def things(guarded: Guarded) -> Things:
                 subscribed_topic_names=[every_api.TOPIC],
             )
             refuse_none(guarded.as_root(beat))
+    refuse_none(guarded.as_root(every_api.share_fetched(things)))  # the state of its partition is there
     refuse_none(guarded.as_root(every_api.coordinator(1, every_api.TRANSACTIONAL_ID)))
     producer = guarded.as_root(
         every_api.init_producer_id.InitProducerIdRequest(
@@ -145,10 +146,16 @@ def state(guarded: Guarded) -> Any:
     )
 
 
+def ask(guarded: Guarded, things: Things, row: Row) -> Any:
+    if row.before is not None:
+        refuse_none(guarded.as_root(row.before(things)))
+    return guarded.ask(row.request(things), row.version)
+
+
 def is_refused(guarded: Guarded, things: Things, row: Row, error: type[KafkaError]) -> bool:
     """Whether the answer has the error and no other, or hides what it would have shown."""
     try:
-        answer = guarded.ask(row.request(things), row.version)
+        answer = ask(guarded, things, row)
     except KafkaError as raised:
         return type(raised) is error
     if row.shows is not None:
@@ -175,7 +182,7 @@ def test_without_any_right_nothing_is_done_and_nothing_shown(
     if row.needs:
         assert is_refused(guarded, things, row, error_for(row, row.needs[0]))
     else:
-        assert not CODES & set(codes(guarded.ask(row.request(things), row.version)))
+        assert not CODES & set(codes(ask(guarded, things, row)))
     assert state(guarded) == before
 
 
@@ -203,7 +210,7 @@ def test_every_right_but_one_is_not_enough(guarded: Guarded, things: Things, nam
 def test_the_rights_in_the_table_are_enough(guarded: Guarded, things: Things, name: str, row: Row) -> None:
     for rights in product(*row.needs):
         guarded.allow(*rights)
-        answer = guarded.ask(row.request(things), row.version)
+        answer = ask(guarded, things, row)
         assert not CODES & set(codes(answer)), f"refused with {rights}: {answer}"
         if row.shows is not None:
             assert row.shows(answer), answer
