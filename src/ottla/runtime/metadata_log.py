@@ -112,6 +112,8 @@ def format_directories(
             files.unlink(str(leftover))
     else:
         files.mkdir(half_made)
+    # For this user alone: keys that stand for passwords, and passwords that were altered, are in there.
+    Path(half_made).chmod(0o700)
     snapshot = snapshot_bytes(
         (), 0, control=first.records(), epoch=FIRST_SNAPSHOT.epoch, last_timestamp=now_ms, now_ms=now_ms
     )

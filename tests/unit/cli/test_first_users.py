@@ -90,7 +90,8 @@ def test_first_users_are_bootstrap_records_of_a_new_cluster(tmp_path: Path) -> N
         assert broker.node.image.scram == {(1, "alice"): users[0]}
     bootstrap = tmp_path / "bootstrap.checkpoint"
     assert read_snapshot(str(bootstrap)).records[-1:] == users
-    assert bootstrap.stat().st_mode & 0o077 == 0
+    for path in (bootstrap, tmp_path / "__cluster_metadata-0"):
+        assert path.stat().st_mode & 0o077 == 0
     # They are not added to a cluster that is there already, and those it has stay.
     others = first_users(["SCRAM-SHA-256=[name=bob,password=secret]"], {})
     with Broker(data_dir=tmp_path, first_users=others) as broker:
