@@ -176,7 +176,7 @@ def test_a_name_and_a_password_count_over_tls(broker: Broker, authority: Authori
 
 @pytest.mark.parametrize(
     "data",
-    [b"\0\0\0\x0a\0\x12\0\0\0\0\0\1\xff\xff", b"GET / HTTP/1.1\r\n\r\n", bytes(100), b"\x16\x03\x01\0\1x"],
+    [b"\0\0\0\x0a\0\x12\0\0\0\0\0\1\xff\xff", b"GET / HTTP/1.1\r\n\r\n", bytes(100)],
 )
 def test_who_does_not_speak_tls_costs_one_line(
     broker: Broker, authority: Authority, caplog: pytest.LogCaptureFixture, data: bytes
@@ -191,11 +191,13 @@ def test_who_does_not_speak_tls_costs_one_line(
     assert len([record for record in caplog.records if record.name.startswith("ottla")]) == 1
 
 
+@pytest.mark.parametrize("data", [b"", b"\x16\x03\x01\0\1x"])
 def test_a_handshake_that_is_never_finished_ends(
-    broker: Broker, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    broker: Broker, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, data: bytes
 ) -> None:
     monkeypatch.setattr("ottla.server.arrival.HANDSHAKE_SECONDS", 0.05)
     with caplog.at_level(logging.INFO), socket.create_connection(broker.addresses[0], timeout=20) as silent:
+        silent.sendall(data)
         assert silent.recv(1) == b""
         eventually(lambda: "TLS handshake failed" in caplog.text)
 
