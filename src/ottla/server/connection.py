@@ -19,6 +19,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from ottla.core.files import Buffer
+from ottla.core.java import host_address
 from ottla.core.principal import ANONYMOUS
 from ottla.protocol import headers
 from ottla.protocol.errors import KafkaError
@@ -179,7 +180,7 @@ class Connection(asyncio.BufferedProtocol):
         transport = cast(asyncio.Transport, transport)  # uvloop's is one in all but name
         self._transport = transport
         peer = transport.get_extra_info("peername") or ("", 0)
-        self.address = self._listener.one_for_all(peer[0])
+        self.address = self._listener.one_for_all(host_address(peer[0]))
         if not self._listener.admit(self):
             self._closing = True
             transport.abort()

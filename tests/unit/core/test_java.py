@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from ottla.core.java import absolute, hash_code
+from ottla.core.java import absolute, hash_code, host_address
 
 
 @pytest.mark.parametrize(
@@ -40,3 +40,18 @@ def test_the_least_integer_has_no_absolute_value_and_becomes_zero() -> None:
     assert absolute(-(2**31)) == 0
     assert absolute(-(2**31) + 1) == 2**31 - 1
     assert absolute(5) == 5
+
+
+@pytest.mark.parametrize(
+    ("address", "expected"),
+    [
+        ("127.0.0.1", "127.0.0.1"),
+        ("::1", "0:0:0:0:0:0:0:1"),
+        ("2001:db8::ff00:42:8329", "2001:db8:0:0:0:ff00:42:8329"),
+        ("::ffff:10.0.0.1", "10.0.0.1"),
+        ("fe80::1%eth0", "fe80:0:0:0:0:0:0:1%eth0"),
+        ("", ""),
+    ],
+)
+def test_an_address_is_written_as_java_writes_it(address: str, expected: str) -> None:
+    assert host_address(address) == expected
