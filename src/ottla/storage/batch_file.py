@@ -181,12 +181,21 @@ class BatchFile:
             )
             position += size
 
-    def find(self, position: int, offset: int, end_position: int, entry_offset: int | None = None) -> Place:
+    def find(
+        self,
+        position: int,
+        offset: int,
+        end_position: int,
+        entry_offset: int | None = None,
+        *,
+        block_bytes: int = WALK_BYTES,
+    ) -> Place:
         """The first batch that ends at or after `offset`, or past `end_position`; if there is none, the last.
 
         The search starts at `position`, where a batch starts. If that comes from an index, `entry_offset` is
         what the index has for the batch there (CorruptIndex if it is another). A search meets many batches
-        for the sake of one, so it looks at less of each than `walk`. Raises CorruptMessage as `walk` does.
+        for the sake of one, so it looks at less of each than `walk`, and reads `block_bytes` at a time.
+        Raises CorruptMessage as `walk` does.
         """
         if entry_offset is not None and not 0 <= position < self.size:
             raise CorruptIndex(f"the index of {self.handle.path} points to {position}, which is not in it")
@@ -196,7 +205,7 @@ class BatchFile:
         while True:
             at = position - start
             if at + HEADER_SIZE > len(block):
-                block = os.pread(self.handle.get(), min(WALK_BYTES, size - position), position)
+                block = os.pread(self.handle.get(), min(block_bytes, size - position), position)
                 start, at = position, 0
             if len(block) < HEADER_SIZE:
                 end = last_offset = -1

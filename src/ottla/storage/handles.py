@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import mmap
 import os
+from collections import OrderedDict
 from collections.abc import Callable
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 from weakref import WeakKeyDictionary, WeakSet
 
 from ottla.core.files import Files
@@ -82,6 +83,8 @@ class Handles:
         # Maps of files that readers still hold. Each of them keeps a file descriptor, too.
         self.maps: WeakSet[mmap.mmap] = WeakSet()
         self.maps_limit = self.limit // MAPS_SHARE
+        # Blocks of indexes (`index_file`) by their file and number, the oldest first.
+        self.index_blocks: OrderedDict[tuple[object, int], Any] = OrderedDict()
         # In the order in which the hand comes by.
         self._ring: dict[Handle, None] = {}
 

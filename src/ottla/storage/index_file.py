@@ -2,12 +2,17 @@
 
 An index is plain reads and writes, never a memory map. Entries wait in memory until there are enough of
 them to write, or until the segment is closed: losing them costs nothing, because a start after a crash
-rebuilds the indexes of every segment that was not completely synced.
+rebuilds the indexes of every segment that was not completely synced. Blocks that were searched are kept for a
+while, all files together so many (`Handles.index_blocks`): readers come back to where they were.
 """
 
 from __future__ import annotations
 
 import os
+import sys
+from array import array
+from bisect import bisect_right
+from collections.abc import Sequence
 from struct import Struct
 from typing import Final
 
@@ -16,7 +21,14 @@ from ottla.storage.handles import Handle, Handles
 
 # Entries are searched in blocks of about a page.
 BLOCK_ENTRIES: Final = 512
-Block = tuple[int, bytes]
+# How many blocks are kept, of all files: little more than a megabyte.
+BLOCKS_KEPT: Final = 256
+# Two numbers of 32 bits, which can be taken from the file many at a time.
+_WORDS: Final = ">ii"
+
+# The number of a block's first entry, and the columns of its entries and of the one that follows them.
+Block = tuple[int, tuple[Sequence[int], ...]]
+NO_BLOCK: Final[Block] = 0, ((), ())
 
 
 class CorruptIndex(Exception):
@@ -38,8 +50,7 @@ class IndexFile:
         self.handle = Handle(handles, path)
         self.entry = entry
         self._count = -1
-        # The entries that were searched last, as they are in the file, and the number of the first of them.
-        self._block: Block = 0, b""
+        self._block = NO_BLOCK  # that was searched last
 
     @property
     def count(self) -> int:
@@ -71,10 +82,9 @@ class IndexFile:
 
     def read(self, number: int) -> tuple[int, ...]:
         """The entry of that number, counted from 0."""
-        first, block = self._block
-        at = (number - first) * self.entry.size
-        if 0 <= at < len(block):
-            return self.entry.unpack_from(block, at)
+        first, columns = self._block
+        if 0 <= number - first < len(columns[0]):
+            return tuple([column[number - first] for column in columns])
         data = os.pread(self.handle.get(), self.entry.size, number * self.entry.size)
         if len(data) != self.entry.size:
             raise CorruptIndex(f"{self.handle.path} ends before entry {number}")
@@ -85,61 +95,72 @@ class IndexFile:
 
     def last_up_to(self, column: int, bound: int) -> int:
         """The number of the last entry with at most `bound` in a column, -1 if none; the column ascends."""
-        first, block = self._block
-        size, unpack_from = self.entry.size, self.entry.unpack_from
-        if not (
-            block
-            and (first == 0 or unpack_from(block)[column] <= bound)
-            and (
-                first + len(block) // size == self.count
-                or unpack_from(block, len(block) - size)[column] > bound
-            )
-        ):
-            first, block = self._load_block(column, bound)
-        low, high = 0, len(block) // size
-        while low < high:
-            middle = (low + high) // 2
-            if unpack_from(block, middle * size)[column] <= bound:
-                low = middle + 1
-            else:
-                high = middle
-        return first + low - 1
-
-    def _load_block(self, column: int, bound: int) -> Block:
-        """Find and keep the block that a search ends in: one reader asks for the same block many times."""
-        fd, size, unpack_from, count = self.handle.get(), self.entry.size, self.entry.unpack_from, self.count
+        count = self.count
+        first, columns = self._block
+        values = columns[column]
+        if values and (first == 0 or values[0] <= bound):
+            found = bisect_right(values, bound)
+            if found < len(values) or first + found == count:
+                return first + found - 1
         low, high = 0, (count + BLOCK_ENTRIES - 1) // BLOCK_ENTRIES
-        middle = self._guess(column, bound, high)
+        middle = self._guess(values, bound, first, high)
         while low < high:
-            first = middle * BLOCK_ENTRIES
-            # One more than a block, to see that the block after it is not needed.
-            length = min(BLOCK_ENTRIES + 1, count - first) * size
-            data = os.pread(fd, length, first * size)
-            if len(data) != length:
-                raise CorruptIndex(f"{self.handle.path} ends within {length} bytes after entry {first}")
-            if middle and unpack_from(data)[column] > bound:
+            block = first, columns = self._load(middle, count)
+            values = columns[column]
+            found = bisect_right(values, bound)
+            if middle and not found:
                 high = middle
-            elif first + length // size < count and unpack_from(data, length - size)[column] <= bound:
+            elif found == len(values) and first + found < count:
                 low = middle + 1
             else:
-                self._block = first, data
-                return self._block
+                self._block = block
+                return first + found - 1
             middle = (low + high) // 2
         if count:
             raise CorruptIndex(f"{self.handle.path} does not ascend")
-        return 0, b""
+        return -1
 
-    def _guess(self, column: int, bound: int, blocks: int) -> int:
-        """The block that has `bound` if the column ascends everywhere as it does in the block at hand."""
-        first, block = self._block
-        steps = len(block) // self.entry.size - 1
-        if steps > 0:
-            start: int = self.entry.unpack_from(block)[column]
-            rise: int = self.entry.unpack_from(block, steps * self.entry.size)[column] - start
-            if rise > 0:
-                guess = (first + (bound - start) * steps // rise) // BLOCK_ENTRIES
-                return min(max(guess, 0), blocks - 1)
+    def _load(self, number: int, count: int) -> Block:
+        """A block, with one entry more, to see that the block after it is not needed."""
+        kept = self.handles.index_blocks
+        block = kept.get((self, number))
+        if block is None:
+            first, size = number * BLOCK_ENTRIES, self.entry.size
+            entries = min(BLOCK_ENTRIES + 1, count - first)
+            data = os.pread(self.handle.get(), entries * size, first * size)
+            if len(data) != entries * size:
+                raise CorruptIndex(f"{self.handle.path} ends within {entries} entries after entry {first}")
+            block = first, self._columns(data)
+            # A block with all its entries does not change. Others than of words would take more memory.
+            if entries > BLOCK_ENTRIES and self.entry.format == _WORDS:
+                if len(kept) >= BLOCKS_KEPT:
+                    kept.popitem(last=False)
+                kept[self, number] = block
+        return block
+
+    def _columns(self, data: bytes) -> tuple[Sequence[int], ...]:
+        if self.entry.format != _WORDS:
+            return tuple(zip(*self.entry.iter_unpack(data), strict=True))
+        words = array("i", data)
+        if sys.byteorder == "little":
+            words.byteswap()
+        view = memoryview(words)
+        return view[::2], view[1::2]
+
+    def _guess(self, values: Sequence[int], bound: int, first: int, blocks: int) -> int:
+        """The block that has `bound` if a column ascends everywhere as it does in the block at hand."""
+        steps = len(values) - 1
+        if steps > 0 and (rise := values[steps] - values[0]) > 0:
+            guess = (first + (bound - values[0]) * steps // rise) // BLOCK_ENTRIES
+            return min(max(guess, 0), blocks - 1)
         return blocks // 2
+
+    def _forget(self) -> None:
+        self._block = NO_BLOCK
+        kept = self.handles.index_blocks
+        for key in list(kept):  # at once: logs are recovered by several threads
+            if key[0] is self:
+                kept.pop(key, None)
 
     def append(self, entries: bytes) -> None:
         count = self.count
@@ -155,13 +176,13 @@ class IndexFile:
         if os.fstat(fd).st_size:
             self.handles.files.ftruncate(fd, 0)
         self._count = 0
-        self._block = 0, b""
+        self._forget()
 
     def truncate(self, count: int) -> None:
         if count < self.count:
             self.handles.files.ftruncate(self.handle.get(), count * self.entry.size)
             self._count = count
-            self._block = 0, b""
+            self._forget()
 
     def trim(self) -> None:
         """Cut off padding."""

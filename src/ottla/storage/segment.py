@@ -320,7 +320,9 @@ class Segment:
             entry_offset, position, next_offset, next_position = self.offset_index.around(offset)
             if entry_offset < offset and next_position - position >= WALK_BYTES:
                 # Large batches have an entry each, so the next entry is most likely what is looked for.
-                place = log.find(next_position, next_offset, log.size, next_offset)
+                place = log.find(
+                    next_position, next_offset, log.size, next_offset, block_bytes=batches.HEADER_SIZE
+                )
                 if place.base_offset <= offset:
                     return place
             return log.find(position, offset, log.size, entry_offset if position else None)

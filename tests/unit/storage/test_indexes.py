@@ -9,7 +9,7 @@ import pytest
 
 from ottla.storage.files import OsFiles
 from ottla.storage.handles import Handles
-from ottla.storage.index_file import CorruptIndex
+from ottla.storage.index_file import BLOCKS_KEPT, CorruptIndex
 from ottla.storage.offset_index import OffsetIndex
 from ottla.storage.time_index import TimeIndex
 from ottla.storage.transaction_index import AbortedEntry, TransactionIndex
@@ -88,6 +88,39 @@ def test_truncation_forgets_batches_that_end_at_the_offset_or_later(tmp_path: Pa
     index.append(BASE + 5500, 9_999_999)
     assert index.floor(BASE + 7000) == (BASE + 5500, 9_999_999)
     assert len(index.entries()) == 550
+
+
+def test_blocks_that_are_kept_are_forgotten_with_their_entries(tmp_path: Path) -> None:
+    index = offset_index(tmp_path, 1300)
+    index.write()
+    for number in (100, 700, 1200):
+        assert index.floor(BASE + 10 * number) == (BASE + 10 * number, 4096 * number)
+    assert len(index.file.handles.index_blocks) == 2  # the third is not complete
+    index.truncate(BASE + 10 * 101)
+    for number in range(101, 1301):
+        index.append(BASE + 20 * number, 8192 * number)
+    index.write()
+    for number in (50, 101, 700, 1200):
+        place = (BASE + 10 * number, 4096 * number) if number < 101 else (BASE + 20 * number, 8192 * number)
+        assert index.floor(place[0]) == place
+    index.clear()
+    assert index.floor(BASE + 10 * 50) == (BASE, 0)
+    assert not index.file.handles.index_blocks
+
+
+def test_only_so_many_blocks_are_kept_of_all_indexes_together(tmp_path: Path) -> None:
+    handles = Handles(OsFiles())
+    indexes = []
+    for number in range(3):
+        index = OffsetIndex(handles, str(tmp_path / f"{number}.index"), BASE)
+        index.clear()
+        index.file.append(b"".join(struct.pack(">ii", n, n) for n in range(512 * 100 + 1)))
+        indexes.append(index)
+    order = [(index, n) for index in indexes for n in range(100)] * 2
+    random.Random(1).shuffle(order)
+    for index, n in order:
+        assert index.floor(BASE + 512 * n + 7) == (BASE + 512 * n + 7, 512 * n + 7)
+    assert len(handles.index_blocks) == BLOCKS_KEPT
 
 
 def test_zeros_that_kafka_allots_in_advance_are_not_entries(tmp_path: Path) -> None:
