@@ -236,6 +236,10 @@ class Listener:
             if timer is not None:
                 timer.cancel()
         if self._server is not None:
+            # A server of asyncio's loses whom it is accepting when it is closed: it has to stop that first.
+            for each in self._server.sockets:
+                self.loop.remove_reader(each.fileno())
+            await asyncio.sleep(0)
             self._server.close()
         # A connection that the kernel has just handed over is made known to us within two turns, and one that
         # we refuse then is gone after one more.

@@ -6,6 +6,7 @@ import asyncio
 import gc
 import socket
 import threading
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,27 @@ def test_a_broker_runs_in_a_loop_of_the_caller(tmp_path: Path) -> None:
             assert await asyncio.to_thread(read_all, broker.bootstrap, 1) == [b"async"]
 
     asyncio.run(main())  # asyncio's own loop, not uvloop
+
+
+def test_a_connection_that_is_being_accepted_when_the_broker_stops_is_closed(tmp_path: Path) -> None:
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        broker = Broker(data_dir=tmp_path, port=0)
+        await broker.start()
+        with socket.create_connection(broker.addresses[0], timeout=20) as client:
+            # The loop hears of it in its next turn, and goes on with it in the turn after that, in which we
+            # have our turn before it.
+            soon = loop.create_future()
+            loop.call_soon(soon.set_result, None)
+            await soon
+            await broker.stop()
+            assert client.recv(1) == b""
+
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        asyncio.run(main())
+        gc.collect()
+    assert not [each for each in told if "unclosed" in str(each.message)]
 
 
 def test_a_broker_that_does_not_run_has_no_address() -> None:
