@@ -9,43 +9,13 @@ from typing import Any, Final
 
 from ottla.cli.running import Misused
 from ottla.client.acl_admin import Rule, RuleFilter
-from ottla.core.acl import CLUSTER_NAME, Operation, PatternType, Permission, ResourceType
+from ottla.core.acl import CLUSTER_NAME, POSSIBLE, Operation, PatternType, Permission, ResourceType
 
 OPTIONS: Final = {
     ResourceType.TOPIC: "--topic",
     ResourceType.GROUP: "--group",
     ResourceType.TRANSACTIONAL_ID: "--transactional-id",
     ResourceType.CLUSTER: "--cluster",
-}
-# What can be done with each: a rule about anything else would never be asked for.
-POSSIBLE: Final = {
-    ResourceType.TOPIC: (
-        Operation.READ,
-        Operation.WRITE,
-        Operation.CREATE,
-        Operation.DELETE,
-        Operation.ALTER,
-        Operation.DESCRIBE,
-        Operation.DESCRIBE_CONFIGS,
-        Operation.ALTER_CONFIGS,
-    ),
-    ResourceType.GROUP: (
-        Operation.READ,
-        Operation.DELETE,
-        Operation.DESCRIBE,
-        Operation.DESCRIBE_CONFIGS,
-        Operation.ALTER_CONFIGS,
-    ),
-    ResourceType.TRANSACTIONAL_ID: (Operation.WRITE, Operation.DESCRIBE, Operation.TWO_PHASE_COMMIT),
-    ResourceType.CLUSTER: (
-        Operation.CREATE,
-        Operation.ALTER,
-        Operation.DESCRIBE,
-        Operation.CLUSTER_ACTION,
-        Operation.DESCRIBE_CONFIGS,
-        Operation.ALTER_CONFIGS,
-        Operation.IDEMPOTENT_WRITE,
-    ),
 }
 # What the shortcuts stand for, as in kafka-acls.
 PRODUCING: Final = {

@@ -8,39 +8,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from ottla.core.acl import CLUSTER_NAME, Operation, ResourceType
+from ottla.core.acl import CLUSTER_NAME, POSSIBLE, Operation, ResourceType
 from ottla.server.context import Context
 
 NOT_ASKED: Final = -(1 << 31)
-
-_EXISTING: Final = {
-    ResourceType.TOPIC: (
-        Operation.READ,
-        Operation.WRITE,
-        Operation.CREATE,
-        Operation.DELETE,
-        Operation.ALTER,
-        Operation.DESCRIBE,
-        Operation.DESCRIBE_CONFIGS,
-        Operation.ALTER_CONFIGS,
-    ),
-    ResourceType.CLUSTER: (
-        Operation.CREATE,
-        Operation.ALTER,
-        Operation.DESCRIBE,
-        Operation.CLUSTER_ACTION,
-        Operation.DESCRIBE_CONFIGS,
-        Operation.ALTER_CONFIGS,
-        Operation.IDEMPOTENT_WRITE,
-    ),
-    ResourceType.GROUP: (
-        Operation.READ,
-        Operation.DELETE,
-        Operation.DESCRIBE,
-        Operation.DESCRIBE_CONFIGS,
-        Operation.ALTER_CONFIGS,
-    ),
-}
 
 
 def on_topic(ctx: Context, name: str) -> int:
@@ -59,5 +30,5 @@ def on_cluster(ctx: Context) -> int:
 
 
 def _allowed(ctx: Context, resource_type: ResourceType, name: str) -> int:
-    operations = _EXISTING[resource_type]
+    operations = POSSIBLE[resource_type]
     return sum(1 << operation for operation in operations if ctx.allows(operation, resource_type, name))
