@@ -81,6 +81,8 @@ class Place(NamedTuple):
     end_position: int
     base_offset: int
     last_offset: int
+    # What the search has read of the file from `position` on: all that is wanted, or less, or more.
+    read: bytes = b""
 
 
 class BatchFile:
@@ -222,7 +224,7 @@ class BatchFile:
             if end < 0:
                 raise CorruptMessage(f"{self.handle.path} has no batch at {position}")
             if last_offset >= offset or end > end_position or end == size:
-                return Place(position, end, base_offset, last_offset)
+                return Place(position, end, base_offset, last_offset, block[at:] if at else block)
             position = end
 
     def batch_at(self, position: int) -> FileBatch:

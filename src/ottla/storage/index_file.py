@@ -43,14 +43,14 @@ class IndexFile:
     number of entries is not simply the size of the file.
     """
 
-    __slots__ = ("_block", "_count", "entry", "handle", "handles")
+    __slots__ = ("_count", "block", "entry", "handle", "handles")
 
     def __init__(self, handles: Handles, path: str, entry: Struct) -> None:
         self.handles = handles
         self.handle = Handle(handles, path)
         self.entry = entry
         self._count = -1
-        self._block = NO_BLOCK  # that was searched last
+        self.block = NO_BLOCK  # that was searched last
 
     @property
     def count(self) -> int:
@@ -82,7 +82,7 @@ class IndexFile:
 
     def read(self, number: int) -> tuple[int, ...]:
         """The entry of that number, counted from 0."""
-        first, columns = self._block
+        first, columns = self.block
         if 0 <= number - first < len(columns[0]):
             return tuple([column[number - first] for column in columns])
         data = os.pread(self.handle.get(), self.entry.size, number * self.entry.size)
@@ -96,12 +96,13 @@ class IndexFile:
     def last_up_to(self, column: int, bound: int) -> int:
         """The number of the last entry with at most `bound` in a column, -1 if none; the column ascends."""
         count = self.count
-        first, columns = self._block
+        first, columns = self.block
         values = columns[column]
         if values and (first == 0 or values[0] <= bound):
-            found = bisect_right(values, bound)
-            if found < len(values) or first + found == count:
-                return first + found - 1
+            if bound < values[-1]:
+                return first + bisect_right(values, bound) - 1
+            if first + len(values) == count:
+                return count - 1
         low, high = 0, (count + BLOCK_ENTRIES - 1) // BLOCK_ENTRIES
         middle = self._guess(values, bound, first, high)
         while low < high:
@@ -113,7 +114,7 @@ class IndexFile:
             elif found == len(values) and first + found < count:
                 low = middle + 1
             else:
-                self._block = block
+                self.block = block
                 return first + found - 1
             middle = (low + high) // 2
         if count:
@@ -144,19 +145,20 @@ class IndexFile:
         words = array("i", data)
         if sys.byteorder == "little":
             words.byteswap()
-        view = memoryview(words)
-        return view[::2], view[1::2]
+        return words[::2], words[1::2]
 
     def _guess(self, values: Sequence[int], bound: int, first: int, blocks: int) -> int:
         """The block that has `bound` if a column ascends everywhere as it does in the block at hand."""
         steps = len(values) - 1
         if steps > 0 and (rise := values[steps] - values[0]) > 0:
             guess = (first + (bound - values[0]) * steps // rise) // BLOCK_ENTRIES
-            return min(max(guess, 0), blocks - 1)
+            if guess < blocks:
+                return guess if guess > 0 else 0
+            return blocks - 1
         return blocks // 2
 
     def _forget(self) -> None:
-        self._block = NO_BLOCK
+        self.block = NO_BLOCK
         kept = self.handles.index_blocks
         for key in list(kept):  # at once: logs are recovered by several threads
             if key[0] is self:

@@ -53,20 +53,31 @@ class OffsetIndex:
             return self.offsets[at], self.positions[at]
         return self._entry(self.file.last_up_to(0, offset - self.base_offset))
 
-    def around(self, offset: int) -> tuple[int, int, int, int]:
-        """As `floor`, and after it the entry that follows, with position -1 when there is none."""
-        waiting = self.offsets
+    def around(self, offset: int) -> tuple[int, int, int, int, int]:
+        """As `floor`, then the entry that follows, then where the one after that points.
+
+        -1 stands for what is not there.
+        """
+        file, base, waiting = self.file, self.base_offset, self.offsets
         if waiting and waiting[0] <= offset:
-            at = bisect_right(waiting, offset)
-            if at < len(waiting):
-                return waiting[at - 1], self.positions[at - 1], waiting[at], self.positions[at]
-            return waiting[-1], self.positions[-1], -1, -1
-        number = self.file.last_up_to(0, offset - self.base_offset)
-        if number + 1 < self.file.count:
-            return *self._entry(number), *self._entry(number + 1)
-        if waiting:
-            return *self._entry(number), waiting[0], self.positions[0]
-        return *self._entry(number), -1, -1
+            at = bisect_right(waiting, offset) - 1
+            found = list(zip(waiting[at : at + 3], self.positions[at : at + 3], strict=True))
+        else:
+            number = file.last_up_to(0, offset - base)
+            first, (offsets, positions) = file.block
+            at = number - first
+            if 0 <= at < len(offsets) - 2:
+                return (
+                    base + offsets[at],
+                    positions[at],
+                    base + offsets[at + 1],
+                    positions[at + 1],
+                    positions[at + 2],
+                )
+            found = [self._entry(there) for there in range(number, min(number + 3, file.count))]
+            found += zip(waiting[: 3 - len(found)], self.positions[: 3 - len(found)], strict=True)
+        found += [(-1, -1)] * (3 - len(found))
+        return *found[0], *found[1], found[2][1]
 
     def floor_position(self, position: int) -> tuple[int, int]:
         """The last entry (offset, position) whose batch does not start after `position`."""

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 from ottla.core.files import Buffer
 from ottla.protocol import batch as batches
 from ottla.protocol.errors import CorruptMessage
-from ottla.storage.batch_file import WALK_BYTES, BatchFile, FileBatch, Place
+from ottla.storage.batch_file import MAPPED_BYTES, WALK_BYTES, BatchFile, FileBatch, Place
 from ottla.storage.files import is_of_the_disk
 from ottla.storage.handles import Handle, Handles
 from ottla.storage.index_file import CorruptIndex
@@ -290,38 +290,46 @@ class Segment:
         """Where the first batch starts that ends at or after `offset`, or the end of the file."""
         return self._locate(offset)[0]
 
-    def _locate(self, offset: int) -> tuple[int, int, int]:
+    def _locate(self, offset: int, max_bytes: int = 0) -> tuple[int, int, int, bytes]:
         """Where the first batch starts that ends at or after `offset`, where it ends, and its last offset.
 
-        The end of the file if there is none; of a bookmarked batch only the start is known.
+        The end of the file if there is none; of a bookmarked batch only the start is known. Last, what of the
+        batch and of `max_bytes` from its start was read on the way.
         """
         recent = self._recent_offsets
         if recent and offset >= recent[0]:
             at = bisect_left(recent, offset)
             positions = self._recent_positions
             if at + 1 < len(recent):
-                return positions[at], positions[at + 1], recent[at]
-            return (positions[at] if at < len(recent) else self.log.size), self.log.size, recent[-1]
+                return positions[at], positions[at + 1], recent[at], b""
+            return (positions[at] if at < len(recent) else self.log.size), self.log.size, recent[-1], b""
         bookmark = self._bookmarks.get(offset)
         if bookmark is not None:
-            return bookmark, UNKNOWN_POSITION, offset
+            return bookmark, UNKNOWN_POSITION, offset, b""
         size = self.log.size
         if not size:
-            return 0, 0, offset
-        place = self._find(offset)
-        if place.last_offset < offset:
-            return size, size, place.last_offset
-        return place.position, place.end_position, place.last_offset
+            return 0, 0, offset, b""
+        position, end_position, _, last_offset, read = self._find(offset, max_bytes)
+        if last_offset < offset:
+            return size, size, last_offset, b""
+        return position, end_position, last_offset, read
 
-    def _find(self, offset: int) -> Place:
+    def _find(self, offset: int, max_bytes: int) -> Place:
         """From the last index entry before `offset` on, once it is seen that it speaks of the batch there."""
         log = self.log
         try:
-            entry_offset, position, next_offset, next_position = self.offset_index.around(offset)
+            entry_offset, position, next_offset, next_position, after = self.offset_index.around(offset)
             if entry_offset < offset and next_position - position >= WALK_BYTES:
-                # Large batches have an entry each, so the next entry is most likely what is looked for.
+                # Large batches have an entry each, so the next entry is most likely what is looked for, and
+                # the one after it most likely tells where it ends.
+                size = after - next_position
+                few = 0 < max_bytes <= size < MAPPED_BYTES
                 place = log.find(
-                    next_position, next_offset, log.size, next_offset, block_bytes=batches.HEADER_SIZE
+                    next_position,
+                    next_offset,
+                    log.size,
+                    next_offset,
+                    block_bytes=size if few else batches.HEADER_SIZE,
                 )
                 if place.base_offset <= offset:
                     return place
@@ -386,7 +394,7 @@ class Segment:
 
         What is pending must have been written.
         """
-        start, first_end, last_offset = self._locate(offset)
+        start, first_end, last_offset, read = self._locate(offset, max_bytes)
         if start >= self.log.size:
             return None
         if start >= end_position:
@@ -406,7 +414,8 @@ class Segment:
                 if not min_one_batch:
                     return b""
                 end = self.log.batch_at(start).end_position
-        return self.log.read(start, end - start)
+        length = end - start
+        return read[:length] if length <= len(read) else self.log.read(start, length)
 
     def next_offset(self) -> int:
         """The offset after the last batch, found from the last index entry on."""

@@ -52,7 +52,8 @@ def test_a_floor_is_found_whether_entries_are_written_or_waiting(
         assert index.floor(BASE + 10 * number + 9) == entry
         assert index.floor(BASE + 10 * number) == entry
         following = (entry[0] + 10, entry[1] + 4096) if expected < entries else (-1, -1)
-        assert index.around(BASE + 10 * number + 9) == (*entry, *following)
+        after = entry[1] + 2 * 4096 if expected + 1 < entries else -1
+        assert index.around(BASE + 10 * number + 9) == (*entry, *following, after)
         assert index.floor_position(4096 * number + 1) == entry
     assert index.last() == (BASE + 10 * entries, 4096 * entries)
 
@@ -61,9 +62,10 @@ def test_the_entry_that_follows_the_last_written_one_is_the_first_that_waits(tmp
     index = offset_index(tmp_path, 3)
     index.write()
     index.append(BASE + 40, 9_000)
-    assert index.around(BASE + 30) == (BASE + 30, 3 * 4096, BASE + 40, 9_000)
-    assert index.around(BASE + 40) == (BASE + 40, 9_000, -1, -1)
-    assert index.around(BASE + 29) == (BASE + 20, 2 * 4096, BASE + 30, 3 * 4096)
+    assert index.around(BASE + 30) == (BASE + 30, 3 * 4096, BASE + 40, 9_000, -1)
+    assert index.around(BASE + 40) == (BASE + 40, 9_000, -1, -1, -1)
+    assert index.around(BASE + 29) == (BASE + 20, 2 * 4096, BASE + 30, 3 * 4096, 9_000)
+    assert index.around(BASE + 19) == (BASE + 10, 4096, BASE + 20, 2 * 4096, 3 * 4096)
 
 
 def test_a_floor_is_found_in_any_order_however_unevenly_offsets_grow(tmp_path: Path) -> None:
