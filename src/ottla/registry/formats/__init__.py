@@ -1,0 +1,1 @@
+"""The languages that schemas are written in, one module each."""

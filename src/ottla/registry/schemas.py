@@ -1,0 +1,41 @@
+"""What the registry keeps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class SchemaType(Enum):
+    AVRO = "AVRO"
+    JSON = "JSON"
+    PROTOBUF = "PROTOBUF"
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """Another schema that a schema uses, under the name it is used by."""
+
+    name: str
+    subject: str
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """A schema as text. Two that are equal have the same id."""
+
+    type: SchemaType
+    text: str
+    references: tuple[Reference, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """A version of a subject."""
+
+    subject: str
+    version: int
+    id: int
+    schema: Schema
+    deleted: bool = False
