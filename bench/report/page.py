@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from bench.brokers import KAFKA_NAME, Setup
 from bench.report.plots import write_plots
 from bench.report.table import verdict
-from bench.report.words import disturbance, floor_cell, is_better, measured, ratio, times_floor
+from bench.report.words import busy, disturbance, floor_cell, is_better, measured, ratio, times_floor
 from bench.results import Results, Row
 
 BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
+# Of a table's columns so many are words, and so many are always there.
+WORDS, ALWAYS = 3, 6
 
 
 def write_page(results: Results, page: Path, images: Path) -> None:
@@ -84,25 +86,34 @@ def behind(results: Results) -> Iterator[str]:
 
 
 def table(rows: list[Row]) -> Iterator[str]:
-    floors = any(row.floor for row in rows)
-    yield f"| | unit | durability | Ottla | {KAFKA_NAME} | ratio |" + (" x floor |" if floors else "")
-    yield "|---|---|---|---:|---:|---:|" + ("---:|" if floors else "")
+    """A column that no row has anything for is left out."""
+    heads = ["", "unit", "durability", "Ottla", KAFKA_NAME, "ratio", "x floor", "busy"]
+    body = list(cells(rows))
+    used = [n for n, head in enumerate(heads) if n < ALWAYS or any(each[n] for each in body)]
+    yield line(heads[n] for n in used)
+    yield line("---" if n < WORDS else "---:" for n in used)
+    for each in body:
+        yield line(each[n] for n in used)
+
+
+def cells(rows: list[Row]) -> Iterator[list[str]]:
     for row in rows:
         if row.summary(Setup.KERNEL) is not None:
-            yield f"| kernel alone: {row.name} | {row.unit} | | {floor_cell(row)} | | |" + (
-                " |" if floors else ""
-            )
+            yield [f"kernel alone: {row.name}", row.unit, "", floor_cell(row), "", "", "", ""]
             continue
         for comparison in row.comparisons():
             mark = {True: "**{}**", False: "{} ↓", None: "{}"}[is_better(comparison)]
-            cells = [
+            yield [
                 row.name,
                 row.unit,
                 comparison.durability.value,
                 measured(comparison.ottla),
                 measured(comparison.kafka),
                 mark.format(ratio(comparison)) if comparison.ratio is not None else "",
+                times_floor(row, comparison),
+                busy(row, rows, comparison),
             ]
-            if floors:
-                cells.append(times_floor(row, comparison))
-            yield f"| {' | '.join(cells)} |"
+
+
+def line(words: Iterable[str]) -> str:
+    return f"| {' | '.join(words)} |"

@@ -6,7 +6,17 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.brokers import KAFKA_NAME, Setup
-from bench.report.words import FSYNC, disturbance, floor_cell, is_better, measured, number, ratio, times_floor
+from bench.report.words import (
+    FSYNC,
+    busy,
+    disturbance,
+    floor_cell,
+    is_better,
+    measured,
+    number,
+    ratio,
+    times_floor,
+)
 from bench.results import Results
 
 COLOURS = {True: "[bold green]{} better[/]", False: "[red]{} worse[/]", None: "{}"}
@@ -22,6 +32,7 @@ def print_table(results: Results, console: Console) -> None:
         table.add_column(KAFKA_NAME, justify="right")
         table.add_column("ratio", justify="right")
     table.add_column("x floor", justify="right")
+    table.add_column("busy", justify="right")
     for family, rows in results.families():
         table.add_row(f"[bold]{family.value}[/]")
         for row in rows:
@@ -33,14 +44,15 @@ def print_table(results: Results, console: Console) -> None:
                 if with_kafka:
                     better = COLOURS[is_better(comparison)].format(ratio(comparison))
                     cells += [measured(comparison.kafka), better if comparison.ratio is not None else ""]
-                table.add_row(*cells, times_floor(row, comparison))
+                table.add_row(*cells, times_floor(row, comparison), busy(row, rows, comparison))
     console.print(table)
     console.print()
     console.print(
         f"Median of {results.rounds} rounds, ± half of their range. Ratio above 1: Ottla is better."
     )
     console.print(
-        "x floor: broker CPU over what the kernel alone takes for the same bytes" + " (Ottla / Kafka)."
+        "x floor: broker CPU over what the kernel alone takes for the same bytes (Ottla / Kafka). "
+        "busy: how much of a core the broker took; with little, the client is what limits the rate."
     )
     console.print(FSYNC)
     if (warning := disturbance(results)) is not None:

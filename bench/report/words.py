@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import statistics
+from collections.abc import Sequence
 
-from bench.brokers import KAFKA_NAME, Setup
-from bench.results import Comparison, Durability, Results, Row, Summary
+from bench.brokers import Setup
+from bench.results import PAIRS, Comparison, Durability, Results, Row, Summary
 from bench.throughput import RECEIVE, RECEIVE_SYNCED
 
 FSYNC = (
     "Durability: as shipped, Ottla syncs before it acknowledges acks=all and Apache Kafka does not. "
     "fsync off: Ottla with ottla.durability=kafka; fsync on: Apache Kafka with log.flush.interval.messages=1."
 )
-COLUMNS = ("", "unit", "durability", "Ottla", KAFKA_NAME, "ratio", "x floor")
+# How many of its units a rate row and the row of its CPU have in common, by the units of both.
+WORK_UNITS = {("MB/s", "s/GB"): 1e3, ("1/s", "s/100k"): 1e5}
 
 
 def disturbance(results: Results) -> str | None:
@@ -71,6 +73,23 @@ def _times(row: Row, summary: Summary | None, *, synced: bool = False) -> str:
     if not floors or summary is None:
         return ""
     return f"{summary.median / statistics.median(floors):.1f}"
+
+
+def busy(row: Row, rows: Sequence[Row], comparison: Comparison) -> str:
+    """How busy a core was with the broker while a rate was measured, Ottla's first.
+
+    A broker that is idle most of the time is not what limits the rate.
+    """
+    for other in rows:
+        per = WORK_UNITS.get((row.unit, other.unit))
+        if per and other.name == f"{row.name}: broker CPU":
+            shares = [
+                f"{rate.median * cost.median / per:.0%}"
+                for setup in PAIRS[comparison.durability]
+                if (rate := row.summary(setup)) and (cost := other.summary(setup))
+            ]
+            return " / ".join(shares)
+    return ""
 
 
 def floor_cell(row: Row) -> str:

@@ -7,7 +7,7 @@ import pytest
 from bench import results as kept
 from bench.brokers import Setup
 from bench.report.page import BEGIN, END, write_page
-from bench.report.words import is_better, measured, times_floor
+from bench.report.words import busy, is_better, measured, times_floor
 from bench.results import Durability, Results, Row
 from bench.throughput import RECEIVE, RECEIVE_SYNCED
 from bench.workload import Family, Figure, Workload
@@ -91,6 +91,15 @@ def test_kafka_that_syncs_is_compared_with_a_kernel_that_syncs() -> None:
     results.add_floor(SYNCED, RECEIVE_SYNCED, 1, of=RECEIVE)
     shown = {each.durability: times_floor(results.rows[0], each) for each in results.rows[0].comparisons()}
     assert shown[Durability.ON] == "2.0 / 4.0"
+
+
+def test_a_rate_and_its_cost_tell_how_busy_the_broker_was() -> None:
+    rates = Figure("consume", "MB/s", 500, higher_is_better=True), Figure("fetch", "1/s", 20_000)
+    costs = Figure("consume: broker CPU", "s/GB", 0.3), Figure("fetch: broker CPU", "s/100k", 4)
+    results = run_of(*((FAST, Setup.OTTLA, figure) for figure in (*rates, *costs)))
+    results.add(FAST, Setup.KAFKA, [rates[0], Figure("consume: broker CPU", "s/GB", 1)])
+    shown = [busy(row, results.rows, each) for row in results.rows for each in row.comparisons()]
+    assert shown == ["15% / 50%", "80%", "", ""]
 
 
 def test_a_run_is_read_back_as_it_was_written(tmp_path: Path) -> None:
