@@ -50,7 +50,7 @@ class ModeNotFound(RegistryError):
 
 
 class Incompatible(RegistryError):
-    code = 409
+    code = 40901
 
 
 class InvalidSchema(RegistryError):
@@ -77,8 +77,28 @@ class ReferenceExists(RegistryError):
     code = 42206
 
 
-class StoreError(RegistryError):
-    code = 50001
+class InvalidSubject(RegistryError):
+    code = 42208
+
+
+class SchemaTooLarge(RegistryError):
+    code = 42209
+
+
+class Unauthorized(RegistryError):
+    code = 40301
+
+
+class BadRequest(RegistryError):
+    code = 400
+
+
+class NothingHere(RegistryError):
+    code = 404
+
+
+class UnsupportedMediaType(RegistryError):
+    code = 415
 
 
 class StoreTimeout(RegistryError):

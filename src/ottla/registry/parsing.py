@@ -1,0 +1,73 @@
+"""From a schema's text to what its format makes of it, with the schemas that it refers to."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from importlib import import_module
+from typing import Final, cast
+
+from ottla.registry.errors import InvalidSchema, RegistryError
+from ottla.registry.formats.parsed import Parse, Parsed
+from ottla.registry.image import Image
+from ottla.registry.schemas import Schema, SchemaType
+
+MODULES: Final = {
+    SchemaType.AVRO: "ottla.registry.formats.avro",
+    SchemaType.JSON: "ottla.registry.formats.json_schema",
+    SchemaType.PROTOBUF: "ottla.registry.formats.protobuf",
+}
+REFERENCES_MAX: Final = 1_000
+# Versions are checked against the same ones before them again and again.
+PARSED_KEPT: Final = 64
+
+Texts = tuple[tuple[str, str], ...]
+
+
+def referenced(schema: Schema, image: Image) -> Texts:
+    """The texts of what a schema refers to, by name; what is used comes before what uses it."""
+    found: dict[str, str] = {}
+    under_way: set[str] = set()
+
+    def visit(used: Schema) -> None:
+        for reference in used.references:
+            if reference.name in found or reference.name in under_way:
+                continue
+            if len(found) + len(under_way) >= REFERENCES_MAX:
+                raise InvalidSchema(f"a schema is built on at most {REFERENCES_MAX} others")
+            under_way.add(reference.name)
+            versions = image.versions(reference.subject, deleted=True)
+            version = next(
+                (
+                    each
+                    for each in reversed(versions)
+                    if each.version == reference.version or (reference.version == -1 and not each.deleted)
+                ),
+                None,
+            )
+            if version is None:
+                raise InvalidSchema(
+                    f"no schema is registered for the reference {reference.name!r}: subject "
+                    f"{reference.subject!r} has no version {reference.version}"
+                )
+            visit(version.schema)
+            under_way.discard(reference.name)
+            found[reference.name] = version.schema.text
+
+    try:
+        visit(schema)
+    except RecursionError:
+        raise InvalidSchema("references go too deep") from None
+    return tuple(found.items())
+
+
+@lru_cache(maxsize=PARSED_KEPT)
+def parse(kind: SchemaType, text: str, references: Texts) -> Parsed:
+    """Raises InvalidSchema."""
+    try:
+        read = cast(Parse, import_module(MODULES[kind]).parse)
+    except ImportError as error:
+        raise RegistryError(
+            f"{kind.value} schemas need a library that is not installed ({error.name}): "
+            "pip install 'ottla[registry]'"
+        ) from None
+    return read(text, dict(references))
