@@ -17,12 +17,9 @@ _LONGEST_NAME = 1_000
 class Cursor:
     def __init__(self, text: str) -> None:
         self._tokens = tokens(text)
-        self._at = 0
+        self.token = next(self._tokens)
+        self._following = next(self._tokens, self.token)
         self._depth = 0
-
-    @property
-    def token(self) -> Token:
-        return self._tokens[self._at]
 
     @property
     def where(self) -> Position:
@@ -33,8 +30,8 @@ class Cursor:
 
     def next(self) -> Token:
         token = self.token
-        if token.kind is not Kind.END:
-            self._at += 1
+        self.token = self._following
+        self._following = next(self._tokens, self._following)
         return token
 
     def is_at(self, *words: str) -> bool:
@@ -42,11 +39,11 @@ class Cursor:
 
     def is_before(self, *words: str) -> bool:
         """Whether the word after the present one is one of these."""
-        return self.token.kind is not Kind.END and self._tokens[self._at + 1].text in words
+        return self._following.text in words
 
     def skip(self, word: str) -> bool:
         if self.is_at(word):
-            self._at += 1
+            self.next()
             return True
         return False
 

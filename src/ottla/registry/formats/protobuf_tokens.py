@@ -6,6 +6,7 @@ Comments and space are left out. A word knows where it stood, so that complaints
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from enum import Enum
 from typing import NamedTuple
 
@@ -61,9 +62,8 @@ class Token(NamedTuple):
         return f'"{self.text}"' if len(self.text) <= 40 else f'"{self.text[:40]}..."'
 
 
-def tokens(text: str) -> list[Token]:
-    """Every word of the text, and an END."""
-    found: list[Token] = []
+def tokens(text: str) -> Iterator[Token]:
+    """Every word of the text, and an END. One by one, as they take many times the memory of the text."""
     at, line, line_start = 0, 1, 0
     if text.startswith("\ufeff"):
         at = line_start = 1
@@ -81,10 +81,9 @@ def tokens(text: str) -> list[Token]:
             where = Position(line, at - line_start + 1)
             if name in ("float", "integer") and len(word) > _LONGEST_NUMBER:
                 raise InvalidSchema(f"a number of {len(word)} digits at {where}")
-            found.append(Token(_KINDS[str(name)], word, where))
+            yield Token(_KINDS[str(name)], word, where)
         at = match.end()
-    found.append(Token(Kind.END, "", Position(line, at - line_start + 1)))
-    return found
+    yield Token(Kind.END, "", Position(line, at - line_start + 1))
 
 
 def _why_not(text: str, at: int) -> str:
