@@ -34,34 +34,34 @@ message Empty {}
 message M {
   reserved 10, 12 to 14;
   reserved "f";
-@@
+
   option deprecated = true;
-@@
+
   message Inner {
     option deprecated = true;
-@@@@
+@@
     optional string x = 1;
-@@@@
+@@
     oneof y {
       int32 z = 2;
     }
   }
-@@
+
   optional string a = 1 [
     deprecated = true,
     default = "it\\'s"
   ];
   repeated Inner b = 2;
-@@
+
   oneof c {
     Inner d = 4;
     E e = 5;
   }
-@@
+
   map<string, google.protobuf.Timestamp> g = 6;
-@@
+
   extensions 100 to max;
-@@
+
   enum E {
     reserved 7, 9 to max;
     option deprecated = false;
@@ -176,12 +176,12 @@ message M {
   reserved 30;
   reserved "y";
   reserved "z";
-@@
+
   map<string, .a.M.Inner> a = 1;
   .google.protobuf.Any any = 2;
   .google.protobuf.Duration duration = 3;
   .a.M.Inner b = 4;
-@@
+
   oneof early {
     int32 v = 5;
   }
@@ -189,7 +189,7 @@ message M {
     int32 w = 8;
     int32 x = 9;
   }
-@@
+
   message Inner {}
 }
 enum E {

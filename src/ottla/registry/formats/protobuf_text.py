@@ -123,7 +123,8 @@ class _Writer:
         for member in members:
             kind = _SECTIONS.get(type(member), type(member))
             if section is not None and kind != section and with_sections:
-                self.line("")
+                # An empty line is as far in as the block, not as what is in it.
+                self.lines.append("  " * (self._depth - 1))
             section = kind
             self.write(member)
         self._depth -= 1
