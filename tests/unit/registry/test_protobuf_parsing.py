@@ -64,6 +64,10 @@ WRONG = {
     "a map in a oneof": (P3 + "message M { oneof o { map<string, string> a = 1; } }", "map has no label"),
     "a map of floats": (P3 + "message M { map<float, string> a = 1; }", "float is no type for keys"),
     "a map of messages as keys": (P3 + "message M { map<M, string> a = 1; }", "M is no type for keys"),
+    "an entry of a map without a value": (
+        P3 + "message M { option map_entry = true; string key = 1; }",
+        "M is not what the entries of a map are",
+    ),
     "an enum without values": (P3 + "enum E {}", "enum E has no values"),
     "an enum without zero": (P3 + "enum E { A = 1; }", "not zero"),
     "an alias that is not allowed": (P3 + "enum E { A = 0; B = 0; }", "0 twice without allow_alias"),
@@ -194,6 +198,27 @@ def test_a_descriptor_that_is_not_sound_is_refused(change: object) -> None:
     change(file)
     with pytest.raises(InvalidSchema):
         parse(base64.b64encode(file.SerializeToString()).decode(), {})
+
+
+def test_a_descriptor_with_strings_that_are_no_text_is_refused() -> None:
+    file = FileDescriptorProto(syntax="proto2")
+    field = file.message_type.add(name="M").field.add(name="a", number=1, type=12, label=1)
+    field.default_value = "\\001"
+    field.json_name = "abcd"
+    good = file.SerializeToString()
+    parse(base64.b64encode(good).decode(), {})
+    for bad in (good.replace(b"abcd", b"abc\xff"), good.replace(b"\\001", b"\\q01")):
+        assert bad != good
+        with pytest.raises(InvalidSchema):
+            parse(base64.b64encode(bad).decode(), {})
+
+
+def test_what_stands_where_in_the_source_is_no_part_of_a_descriptor() -> None:
+    file = FileDescriptorProto(syntax="proto3")
+    file.message_type.add(name="M")
+    plain = parse(base64.b64encode(file.SerializeToString()).decode(), {})
+    file.source_code_info.location.add(path=[4, 0], span=[1, 2, 3])
+    assert parse(base64.b64encode(file.SerializeToString()).decode(), {}).descriptor == plain.descriptor
 
 
 def test_names_that_are_reserved_in_a_descriptor_cannot_smuggle_declarations_in() -> None:

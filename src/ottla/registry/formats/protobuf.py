@@ -17,6 +17,7 @@ import base64
 import binascii
 from collections.abc import Mapping
 from functools import cached_property
+from typing import Any
 
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from google.protobuf.message import DecodeError
@@ -28,6 +29,7 @@ from ottla.registry.formats.protobuf_confluent import confluents
 from ottla.registry.formats.protobuf_declarations import read_file
 from ottla.registry.formats.protobuf_files import Files, Linked
 from ottla.registry.formats.protobuf_normal import normal_file
+from ottla.registry.formats.protobuf_options import is_repeated
 from ottla.registry.formats.protobuf_source import declarations
 from ottla.registry.formats.protobuf_syntax import File
 from ottla.registry.formats.protobuf_text import write_file
@@ -107,10 +109,22 @@ def _decoded(text: str) -> bytes | None:
 def _text_of(serialized: bytes, name: str, files: Files) -> str:
     try:
         proto = FileDescriptorProto.FromString(serialized)
+        proto.name = name
+        proto.ClearField("source_code_info")
+        _check_strings(proto)
+        for imported in proto.dependency:
+            if files.find(imported) is None:
+                raise InvalidSchema(f'the import "{imported}" is not among the references')
+        return write_file(declarations(proto, files.pool(proto, with_meta=True)))
     except DecodeError:
         raise InvalidSchema("neither .proto text nor the base64 of a FileDescriptorProto") from None
-    proto.name = name
-    for imported in proto.dependency:
-        if files.find(imported) is None:
-            raise InvalidSchema(f'the import "{imported}" is not among the references')
-    return write_file(declarations(proto, files.pool(proto, with_meta=True)))
+
+
+def _check_strings(message: Any) -> None:
+    """The library gives strings of a descriptor that are no text as bytes."""
+    for field, value in message.ListFields():
+        for one in value if is_repeated(field) else (value,):
+            if field.cpp_type == field.CPPTYPE_MESSAGE:
+                _check_strings(one)
+            elif field.type == field.TYPE_STRING and not isinstance(one, str):
+                raise InvalidSchema(f"{field.name} in the descriptor is no text")

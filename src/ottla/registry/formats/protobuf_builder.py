@@ -44,6 +44,7 @@ _LABELS = {
     "required": FieldDescriptorProto.LABEL_REQUIRED,
     "repeated": FieldDescriptorProto.LABEL_REPEATED,
 }
+_ENTRY_FIELDS = [(1, "key"), (2, "value")]
 _NO_KEYS = ("double", "float", "bytes")
 
 
@@ -149,6 +150,8 @@ class _Builder:
                 case Option():
                     pass
         self._set_options(proto, [m for m in message.members if isinstance(m, Option)], name)
+        if proto.options.map_entry and [(f.number, f.name) for f in proto.field] != _ENTRY_FIELDS:
+            raise InvalidSchema(f"{name} is not what the entries of a map are, at {message.where}")
         taken = {field.name for field in proto.field} | {oneof.name for oneof in proto.oneof_decl}
         for field in optional:
             oneof = field.name if field.name.startswith("_") else "_" + field.name

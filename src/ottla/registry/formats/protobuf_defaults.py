@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from google.protobuf.descriptor_pb2 import FieldDescriptorProto
-from google.protobuf.text_encoding import CEscape, CUnescape
+from google.protobuf.text_encoding import CEscape
 
 from ottla.registry.errors import InvalidSchema
 from ottla.registry.formats.protobuf_options import boolean, float_value, whole_number, written
-from ottla.registry.formats.protobuf_syntax import Number, Option, Value, Word
+from ottla.registry.formats.protobuf_syntax import NOWHERE, Number, Option, Value, Word
+from ottla.registry.formats.protobuf_tokens import Kind, Token, string_bytes
 
 _NONE = (FieldDescriptorProto.TYPE_MESSAGE, FieldDescriptorProto.TYPE_GROUP)
 _FLOATS = (FieldDescriptorProto.TYPE_DOUBLE, FieldDescriptorProto.TYPE_FLOAT)
@@ -68,7 +69,7 @@ def default_value(field: Any) -> Value:
     if field.type == FieldDescriptorProto.TYPE_STRING:
         return text.encode()
     if field.type == FieldDescriptorProto.TYPE_BYTES:
-        return bytes(CUnescape(text))
+        return string_bytes(Token(Kind.STRING, f'"{text}"', NOWHERE))
     if field.type in (FieldDescriptorProto.TYPE_ENUM, FieldDescriptorProto.TYPE_BOOL):
         return Word(text)
     return Word(text) if text.lstrip("-")[:1].isalpha() else Number(text)

@@ -128,7 +128,7 @@ class _Source:
         if made is not None and _is_group(field):
             return Group(label, self._message(made), field.number, options)
         if made is not None and _is_entry_of(made, field):
-            key, value = sorted(made.field, key=lambda inner: inner.number)
+            key, value = made.field
             return Field(None, _type(value), field.name, field.number, options, _type(key))
         return Field(label, _type(field), field.name, field.number, options)
 
@@ -194,7 +194,7 @@ def _is_entry_of(message: Any, field: Any) -> bool:
     return (
         bool(message.options.map_entry)
         and message.name == map_entry_name(field.name)
-        and sorted(inner.number for inner in message.field) == [1, 2]
+        and [inner.number for inner in message.field] == [1, 2]
         and field.label == FieldDescriptorProto.LABEL_REPEATED
     )
 
@@ -226,6 +226,8 @@ def _values(field: Any, value: Any) -> list[Value]:
     if field.message_type is None or not field.message_type.GetOptions().map_entry:
         return [_value(field, one) for one in value]
     key, inner = (field.message_type.fields_by_name[name] for name in ("key", "value"))
+    if any(isinstance(one, bytes) for one in value):
+        raise InvalidSchema(f"a key in {field.name} is no text")
     return [
         Aggregate([("key", _value(key, one)), ("value", _value(inner, value[one]))]) for one in sorted(value)
     ]

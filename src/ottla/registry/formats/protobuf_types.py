@@ -79,7 +79,7 @@ class Types:
 
     def entry(self, field: Any) -> tuple[Any, Any]:
         """The fields of a map's keys and values."""
-        key, value = sorted(self.type_of(field).proto.field, key=lambda inner: int(inner.number))
+        key, value = self.type_of(field).proto.field
         return key, value
 
     def label(self, message: str, field: Any) -> int | None:
