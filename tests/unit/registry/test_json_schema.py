@@ -281,6 +281,24 @@ def test_a_part_with_an_id_or_an_anchor_is_found_by_it() -> None:
         parse(of_draft(DRAFT_2020, **{"$ref": "#nothing"}))
 
 
+def test_what_has_an_id_is_a_scope_of_its_own() -> None:
+    def of(kind: str) -> dict[str, Any]:
+        inner = {
+            "$id": "inner/b.json",
+            "$defs": {"c": {"$anchor": "here", "type": kind}},
+            "properties": {"d": {"$ref": "#/$defs/c"}, "e": {"$ref": "#here"}, "f": {"$ref": "../f.json"}},
+        }
+        schema = {"$id": "http://example.com/a/", "$defs": {"b": inner, "c": {"type": "null"}}}
+        return of_draft(DRAFT_2020, **schema, properties={"b": {"$ref": "inner/b.json"}})
+
+    texts = {"f.json": '{"type":"string"}'}
+    one, other = (json_schema.parse(json.dumps(of(kind)), texts) for kind in ("number", "integer"))
+    assert one.refused(other) == []
+    refused = other.refused(one)
+    assert len(refused) == 2
+    assert all("TYPE_NARROWED" in message for message in refused)
+
+
 @pytest.mark.parametrize("draft", ALL[2:])
 @pytest.mark.parametrize(
     "meta", [DRAFT_6, DRAFT_7, DRAFT_2019, DRAFT_2020, "https://json-schema.org/draft-07/schema"]
@@ -288,6 +306,24 @@ def test_a_part_with_an_id_or_an_anchor_is_found_by_it() -> None:
 def test_the_meta_schemas_may_be_referred_to(draft: str, meta: str) -> None:
     schema = of_draft(draft, properties={"a": {"$ref": meta}})
     assert parse(schema).refused(parse(schema)) == []
+
+
+@pytest.mark.parametrize("draft", ALL)
+@pytest.mark.parametrize("other", ALL)
+def test_a_schema_may_refer_to_one_of_another_draft(draft: str | None, other: str | None) -> None:
+    referred = of_draft(other, definitions={"c": {"type": "integer"}}, items={"$ref": "#/$defs/c"})
+    schema = of_draft(draft, properties={"a": {"$ref": "other.json"}})
+    assert parse(schema, {"other.json": referred}).refused(parse(schema, {"other.json": referred})) == []
+
+
+def test_defs_are_found_among_definitions_but_not_the_other_way_round() -> None:
+    schema = {"definitions": {"a": {"type": "string"}}, "$ref": "#/$defs/a"}
+    # What is kept is what was written.
+    assert parse(schema).canonical == '{"definitions":{"a":{"type":"string"}},"$ref":"#/$defs/a"}'
+    with pytest.raises(InvalidSchema, match="refers to nothing"):
+        parse({"$defs": {"a": {"type": "string"}}, "$ref": "#/definitions/a"})
+    both = {"definitions": {"a": {"type": "nothing"}}, "$defs": {"a": {"type": "string"}}}
+    parse({**both, "$ref": "#/$defs/a"})
 
 
 def test_beside_a_reference_nothing_counts_before_draft_2019() -> None:

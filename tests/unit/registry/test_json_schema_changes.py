@@ -165,6 +165,14 @@ VALUES: list[Row] = [
 PROPERTIES: list[Row] = [
     (record({"a": STRING}), record({"a": NUMBER}), NO, ["TYPE_CHANGED #/properties/a"]),
     (
+        record({"": record({"b": STRING})}),
+        record({"": record({"b": NUMBER})}),
+        NO,
+        [
+            "TYPE_CHANGED #/properties//properties/b",
+        ],
+    ),
+    (
         record({"a": record({"b": STRING})}),
         record({"a": record({"b": string(maxLength=1)})}),
         NO,
@@ -717,7 +725,7 @@ def text(schema: Any) -> str:
 
 
 def found(original: json_schema.JsonSchema, update: json_schema.JsonSchema) -> list[str]:
-    differences = Comparison(compared).compare(original.root, update.root)
+    differences = Comparison(compared, everything=True).compare(original.root, update.root)
     return [f"{change.name} {path}" for change, path in differences.changes()]
 
 

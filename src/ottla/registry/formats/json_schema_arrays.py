@@ -24,13 +24,12 @@ def arrays(found: Differences, original: ArraySchema, update: ArraySchema) -> St
     elif after is not None:
         found.add(Change.SCHEMA_ADDED, "items")
     for at in range(max(len(original.items), len(update.items))):
-        path = f"items/{at}"
         if at >= len(update.items):
-            yield from _item_removed(found, update, path, original.items[at])
+            yield from _item_removed(found, update, str(at), original.items[at])
         elif at >= len(original.items):
-            yield from _item_added(found, original, path, update.items[at])
+            yield from _item_added(found, original, str(at), update.items[at])
         else:
-            found.include((yield original.items[at], update.items[at]), path)
+            found.include((yield original.items[at], update.items[at]), "items", str(at))
     yield from additional(found, "ITEMS", "additionalItems", original, update)
     yield from unevaluated(found, "ITEMS", "unevaluatedItems", original, update)
     bounds(found, "maxItems", "MAX_ITEMS", original.max_items, update.max_items)
@@ -42,38 +41,38 @@ def arrays(found: Differences, original: ArraySchema, update: ArraySchema) -> St
     bounds(found, "minContains", "MIN_CONTAINS", original.min_contains, update.min_contains)
 
 
-def _item_removed(found: Differences, update: ArraySchema, path: str, before: Subschema) -> Steps:
+def _item_removed(found: Differences, update: ArraySchema, at: str, before: Subschema) -> Steps:
     if is_open(update):
-        found.add(Change.ITEM_REMOVED_FROM_OPEN_CONTENT_MODEL, path)
+        found.add(Change.ITEM_REMOVED_FROM_OPEN_CONTENT_MODEL, "items", at)
         return
     other = schema_of_others(update)
     if other is not None:
         inner = yield before, other
-        found.include(inner, path)
+        found.include(inner, "items", at)
         if inner.compatible:
-            found.add(Change.ITEM_REMOVED_IS_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL, path)
+            found.add(Change.ITEM_REMOVED_IS_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL, "items", at)
         else:
-            found.add(Change.ITEM_REMOVED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL, path)
+            found.add(Change.ITEM_REMOVED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL, "items", at)
     elif isinstance(before, FalseSchema):
-        found.add(Change.ITEM_WITH_FALSE_REMOVED_FROM_CLOSED_CONTENT_MODEL, path)
+        found.add(Change.ITEM_WITH_FALSE_REMOVED_FROM_CLOSED_CONTENT_MODEL, "items", at)
     else:
-        found.add(Change.ITEM_REMOVED_FROM_CLOSED_CONTENT_MODEL, path)
+        found.add(Change.ITEM_REMOVED_FROM_CLOSED_CONTENT_MODEL, "items", at)
 
 
-def _item_added(found: Differences, original: ArraySchema, path: str, after: Subschema) -> Steps:
+def _item_added(found: Differences, original: ArraySchema, at: str, after: Subschema) -> Steps:
     if is_open(original):
         if isinstance(after, EmptySchema):
-            found.add(Change.ITEM_WITH_EMPTY_SCHEMA_ADDED_TO_OPEN_CONTENT_MODEL, path)
+            found.add(Change.ITEM_WITH_EMPTY_SCHEMA_ADDED_TO_OPEN_CONTENT_MODEL, "items", at)
         else:
-            found.add(Change.ITEM_ADDED_TO_OPEN_CONTENT_MODEL, path)
+            found.add(Change.ITEM_ADDED_TO_OPEN_CONTENT_MODEL, "items", at)
         return
     other = schema_of_others(original)
     if other is None:
-        found.add(Change.ITEM_ADDED_TO_CLOSED_CONTENT_MODEL, path)
+        found.add(Change.ITEM_ADDED_TO_CLOSED_CONTENT_MODEL, "items", at)
         return
     inner = yield other, after
-    found.include(inner, path)
+    found.include(inner, "items", at)
     if inner.compatible:
-        found.add(Change.ITEM_ADDED_IS_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL, path)
+        found.add(Change.ITEM_ADDED_IS_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL, "items", at)
     else:
-        found.add(Change.ITEM_ADDED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL, path)
+        found.add(Change.ITEM_ADDED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL, "items", at)

@@ -11,7 +11,7 @@ So schemas that refer to each other in a chain of thousands take no stack."""
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from typing import Any
+from typing import Any, NamedTuple
 
 from ottla.registry.formats.json_schema_differences import Differences
 from ottla.registry.formats.json_schema_model import MISSING, ReferenceSchema, Subschema
@@ -20,14 +20,25 @@ from ottla.registry.formats.json_schema_shapes import shape
 from ottla.registry.formats.json_schema_text import write
 
 Pair = tuple[Subschema, Subschema]
-Steps = Generator[Pair, Differences, None]
+
+
+class Trial(NamedTuple):
+    """A pair of which all that matters is whether it fits: the comparison ends with the first thing that does
+    not. Of many alternatives most do not fit, and most of them show it soon."""
+
+    original: Subschema
+    update: Subschema
+
+
+Steps = Generator[Pair | Trial, Differences, None]
 Compared = Callable[["Comparison", Differences, Subschema, Subschema], Steps]
 
-# Bounds the time of a comparison, in pairs of subschemas or what takes as long.
-MAX_WORK = 200_000
-
-# The steps of a pattern that take about as long as a pair.
-_STEPS_OF_A_PAIR = 10
+# Bounds the time of a comparison, and what it keeps: in parts of subschemas that are looked at.
+MAX_WORK = 1_000_000
+# A pair that is compared for the first time takes as long as so many of them.
+_NEW_PAIR = 4
+# As do so many steps of a pattern.
+_STEPS = 3
 
 
 class TooMuchWork(Exception):
@@ -35,10 +46,11 @@ class TooMuchWork(Exception):
 
 
 class Comparison:
-    """`compared` says how a pair is compared."""
+    """`compared` says how a pair is compared. What is compatible is told of only if `everything` is."""
 
-    def __init__(self, compared: Compared) -> None:
+    def __init__(self, compared: Compared, *, everything: bool = False) -> None:
         self._compared = compared
+        self._everything = everything
         self.work = 0
         self._texts: dict[int, str] = {}
         self._patterns: dict[str, Pattern | None] = {}
@@ -46,14 +58,15 @@ class Comparison:
         self._shape_of: dict[Subschema, int] = {}
         self._refused: dict[Pair, Differences] = {}
         self._done: dict[Pair, Differences] = {}
+        self._unfit: dict[Pair, Differences] = {}
         self._assumed = False
 
     def compare(self, original: Subschema, update: Subschema) -> Differences:
         """What is different. Raises TooMuchWork."""
         while True:
-            self._done, self._assumed = {}, False
+            self._done, self._unfit, self._assumed = {}, {}, False
             found = self._run(original, update)
-            refused = {pair: each for pair, each in self._done.items() if not each.compatible}
+            refused = self._unfit | {pair: each for pair, each in self._done.items() if not each.compatible}
             if not self._assumed or refused.keys() == self._refused.keys():
                 return found
             self._refused = refused
@@ -66,12 +79,12 @@ class Comparison:
     def matches(self, pattern: str, name: str) -> bool:
         """Whether a property has a name that a pattern is found in."""
         if pattern not in self._patterns:
-            self.spend(1 + len(pattern) // _STEPS_OF_A_PAIR)
+            self.spend(1 + len(pattern) // _STEPS)
             self._patterns[pattern] = compiled(pattern)
         known = self._patterns[pattern]
         if known is None:
             return False
-        self.spend(1 + len(known.steps) * len(name) // _STEPS_OF_A_PAIR)
+        self.spend(1 + len(known.steps) * len(name) // _STEPS)
         return known.found_in(name)
 
     def text(self, value: Any) -> str | None:
@@ -93,39 +106,49 @@ class Comparison:
         return list(by_shape.values())
 
     def _run(self, original: Subschema, update: Subschema) -> Differences:
-        pair = (_referred(original), _referred(update))
-        stack: list[tuple[Pair, Differences, Steps]] = []
+        pair, trial = (_referred(original), _referred(update)), False
+        stack: list[tuple[Pair, bool, Differences, Steps]] = []
         under_way: set[Pair] = set()
         while True:
             self.spend(1)
-            known = self._known(pair, under_way)
+            known = self._known(pair, trial, under_way)
             if known is None:
-                found = Differences()
+                self.spend(_NEW_PAIR)
+                found = Differences(everything=self._everything)
                 under_way.add(pair)
-                stack.append((pair, found, self._compared(self, found, *pair)))
+                stack.append((pair, trial, found, self._compared(self, found, *pair)))
             # `known` is what the topmost generator waits for, or None to start it.
             while True:
-                pair, found, steps = stack[-1]
+                pair, trial, found, steps = stack[-1]
                 try:
                     wanted = next(steps) if known is None else steps.send(known)
+                    if found.compatible or not trial:
+                        break
+                    steps.close()
                 except StopIteration:
-                    stack.pop()
-                    under_way.discard(pair)
-                    known = self._done[pair] = found
-                    if not stack:
-                        return found
-                    continue
-                pair = (_referred(wanted[0]), _referred(wanted[1]))
-                break
+                    pass
+                stack.pop()
+                under_way.discard(pair)
+                known = found
+                if trial and not found.compatible:
+                    self._unfit[pair] = found
+                else:
+                    self._done[pair] = found
+                if not stack:
+                    return found
+            pair = (_referred(wanted[0]), _referred(wanted[1]))
+            trial = trial or isinstance(wanted, Trial)
 
-    def _known(self, pair: Pair, under_way: set[Pair]) -> Differences | None:
-        done = self._done.get(pair)
-        if done is None and pair in under_way:
-            done = self._refused.get(pair)
-            if done is None:
+    def _known(self, pair: Pair, trial: bool, under_way: set[Pair]) -> Differences | None:
+        known = self._done.get(pair)
+        if known is None and trial:
+            known = self._unfit.get(pair)
+        if known is None and pair in under_way:
+            known = self._refused.get(pair)
+            if known is None:
                 self._assumed = True
                 return Differences()
-        return done
+        return known
 
 
 def _referred(schema: Subschema) -> Subschema:

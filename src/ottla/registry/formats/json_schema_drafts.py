@@ -119,10 +119,13 @@ class DraftLoader(Loader):
             return [self._type(said, raw, rest, place)]
         if not isinstance(said, list):
             raise wrong(place.pointer, "type", "a string or an array", said)
-        kinds = [self._type(each, raw, rest, place) for each in said]
-        return [CombinedSchema(criterion="anyOf", parts=kinds)]
+        kinds: dict[str, Subschema] = {}
+        for name in texts({"type": said}, "type", place.pointer):
+            if name not in kinds:
+                kinds[name] = self._type(name, raw, rest, place)
+        return [CombinedSchema(criterion="anyOf", parts=[kinds[name] for name in said])]
 
-    def _type(self, name: Any, raw: dict[str, Any], rest: dict[str, Any], place: Place) -> Subschema:
+    def _type(self, name: str, raw: dict[str, Any], rest: dict[str, Any], place: Place) -> Subschema:
         match name:
             case "string":
                 return self._string(raw, rest, place, typed=True)

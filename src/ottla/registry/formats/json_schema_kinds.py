@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from ottla.registry.formats.json_schema_arrays import arrays
 from ottla.registry.formats.json_schema_changes import Change
-from ottla.registry.formats.json_schema_comparison import Comparison, Pair, Steps
+from ottla.registry.formats.json_schema_comparison import Comparison, Steps, Trial
 from ottla.registry.formats.json_schema_contents import bounds
 from ottla.registry.formats.json_schema_differences import Differences
 from ottla.registry.formats.json_schema_matching import matching
@@ -31,10 +31,8 @@ from ottla.registry.formats.json_schema_objects import objects
 # Exact arithmetic with numbers of more digits than this has no bound worth having.
 _MAX_EXPONENT = 1000
 
-# The properties, items and values that take about as long as a pair.
-_PARTS_OF_A_PAIR = 4
 
-Asked = Generator[Pair, Differences, bool]
+Asked = Generator[Trial, Differences, bool]
 
 
 def compared(run: Comparison, found: Differences, original: Subschema, update: Subschema) -> Steps:
@@ -48,7 +46,7 @@ def compared(run: Comparison, found: Differences, original: Subschema, update: S
         if not fits:
             _kinds(found, original, update)
         return
-    run.spend((_size(original) + _size(update)) // _PARTS_OF_A_PAIR)
+    run.spend(_size(original) + _size(update))
     if original.id != update.id:
         found.add(Change.ID_CHANGED)
     if original.title != update.title:
@@ -71,7 +69,7 @@ def compared(run: Comparison, found: Differences, original: Subschema, update: S
             yield from _combined(run, found, original, update)
         case NotSchema(refused=Subschema() as before), NotSchema(refused=Subschema() as after):
             # What the writer excludes has to take in what the reader does: the other way round.
-            inner = yield after, before
+            inner = yield Trial(after, before)
             found.add(Change.NOT_TYPE_NARROWED if inner.compatible else Change.NOT_TYPE_EXTENDED, "not")
         case ObjectSchema(), ObjectSchema():
             yield from objects(run, found, original, update)
@@ -93,7 +91,7 @@ def _is_alternative(found: Differences, original: Subschema, update: CombinedSch
     alone = len(update.parts) == 1
     if alone or update.criterion != "allOf":
         for part in update.parts:
-            inner = yield original, part
+            inner = yield Trial(original, part)
             if inner.compatible:
                 found.include(inner)
                 if not alone:
@@ -107,7 +105,7 @@ def _is_part(found: Differences, original: CombinedSchema, update: Subschema) ->
     alone = len(original.parts) == 1
     if alone or original.criterion == "allOf":
         for part in original.parts:
-            inner = yield part, update
+            inner = yield Trial(part, update)
             if inner.compatible:
                 found.include(inner)
                 if not alone:
@@ -140,13 +138,13 @@ def _combined(run: Comparison, found: Differences, original: CombinedSchema, upd
     for left, part in enumerate(before):
         edges.append([])
         for right, other in enumerate(after):
-            inner = yield part, other
+            inner = yield Trial(part, other)
             if inner.compatible:
                 edges[left].append(right)
                 fitting[left, right] = inner
     matched = matching(edges)
     for left, right in matched.items():
-        found.include(fitting[left, right], f"{original.criterion}/{left}")
+        found.include(fitting[left, right], original.criterion, str(left))
     if len(matched) < min(len(before), len(after)):
         found.add(Change.COMBINED_TYPE_SUBSCHEMAS_CHANGED)
 
@@ -208,11 +206,11 @@ def _enums(run: Comparison, found: Differences, original: EnumSchema, update: En
 
 
 def _size(schema: Subschema) -> int:
-    """How many parts are looked at each time a subschema is compared."""
+    """How many parts are looked at each time a subschema is compared, beside those that are subschemas."""
     match schema:
         case ObjectSchema():
             names = schema.property_dependencies.values()
-            return len(schema.properties) + len(schema.required) + sum(map(len, names))
+            return len(schema.properties) // 4 + len(schema.required) + sum(map(len, names))
         case ArraySchema():
             return len(schema.items)
         case EnumSchema():

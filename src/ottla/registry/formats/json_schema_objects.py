@@ -11,7 +11,7 @@ from ottla.registry.formats.json_schema_contents import (
     schema_of_others,
     unevaluated,
 )
-from ottla.registry.formats.json_schema_differences import Differences, part
+from ottla.registry.formats.json_schema_differences import Differences
 from ottla.registry.formats.json_schema_model import (
     MISSING,
     EmptySchema,
@@ -25,10 +25,9 @@ def objects(run: Comparison, found: Differences, original: ObjectSchema, update:
     required = set(update.required)
     _required(found, original, update, required)
     for name in dict.fromkeys([*original.properties, *update.properties]):
-        path = part("properties", name)
         before, after = original.properties.get(name), update.properties.get(name)
         if before is not None and after is not None:
-            found.include((yield before, after), path)
+            found.include((yield before, after), "properties", name)
         elif before is not None:
             yield from _property_removed(run, found, update, name, before)
         elif after is not None:
@@ -50,28 +49,29 @@ def _required(found: Differences, original: ObjectSchema, update: ObjectSchema, 
                 change = Change.REQUIRED_ATTRIBUTE_WITH_DEFAULT_ADDED
             else:
                 change = Change.REQUIRED_ATTRIBUTE_ADDED
-            found.add(change, part("required", name))
+            found.add(change, "required", name)
 
 
 def _property_removed(
     run: Comparison, found: Differences, update: ObjectSchema, name: str, before: Subschema
 ) -> Steps:
-    path = part("properties", name)
+    run.spend(1)
+    path = ("properties", name)
     if is_open(update):
-        found.add(Change.PROPERTY_REMOVED_FROM_OPEN_CONTENT_MODEL, path)
+        found.add(Change.PROPERTY_REMOVED_FROM_OPEN_CONTENT_MODEL, *path)
         return
     other = schema_of_others(update, name, run)
     if other is not None:
         inner = yield before, other
-        found.include(inner, path)
+        found.include(inner, *path)
         if inner.compatible:
-            found.add(Change.PROPERTY_REMOVED_IS_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL, path)
+            found.add(Change.PROPERTY_REMOVED_IS_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL, *path)
         else:
-            found.add(Change.PROPERTY_REMOVED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL, path)
+            found.add(Change.PROPERTY_REMOVED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL, *path)
     elif isinstance(before, FalseSchema):
-        found.add(Change.PROPERTY_WITH_FALSE_REMOVED_FROM_CLOSED_CONTENT_MODEL, path)
+        found.add(Change.PROPERTY_WITH_FALSE_REMOVED_FROM_CLOSED_CONTENT_MODEL, *path)
     else:
-        found.add(Change.PROPERTY_REMOVED_FROM_CLOSED_CONTENT_MODEL, path)
+        found.add(Change.PROPERTY_REMOVED_FROM_CLOSED_CONTENT_MODEL, *path)
 
 
 def _property_added(
@@ -82,57 +82,55 @@ def _property_added(
     name: str,
     after: Subschema,
 ) -> Steps:
-    path, has_default = part("properties", name), after.default is not MISSING
+    run.spend(1)
+    path, has_default = ("properties", name), after.default is not MISSING
     if is_open(original):
         if isinstance(after, EmptySchema):
-            found.add(Change.PROPERTY_WITH_EMPTY_SCHEMA_ADDED_TO_OPEN_CONTENT_MODEL, path)
+            found.add(Change.PROPERTY_WITH_EMPTY_SCHEMA_ADDED_TO_OPEN_CONTENT_MODEL, *path)
         elif name not in required:
-            found.add(Change.OPTIONAL_PROPERTY_ADDED_TO_OPEN_CONTENT_MODEL, path)
+            found.add(Change.OPTIONAL_PROPERTY_ADDED_TO_OPEN_CONTENT_MODEL, *path)
         elif has_default:
-            found.add(Change.REQUIRED_PROPERTY_WITH_DEFAULT_ADDED_TO_OPEN_CONTENT_MODEL, path)
+            found.add(Change.REQUIRED_PROPERTY_WITH_DEFAULT_ADDED_TO_OPEN_CONTENT_MODEL, *path)
         else:
-            found.add(Change.REQUIRED_PROPERTY_ADDED_TO_OPEN_CONTENT_MODEL, path)
+            found.add(Change.REQUIRED_PROPERTY_ADDED_TO_OPEN_CONTENT_MODEL, *path)
         return
     other = schema_of_others(original, name, run)
     if other is not None:
         inner = yield other, after
-        found.include(inner, path)
+        found.include(inner, *path)
         if inner.compatible:
-            found.add(Change.PROPERTY_ADDED_IS_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL, path)
+            found.add(Change.PROPERTY_ADDED_IS_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL, *path)
         else:
-            found.add(Change.PROPERTY_ADDED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL, path)
+            found.add(Change.PROPERTY_ADDED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL, *path)
     if name not in required:
-        found.add(Change.OPTIONAL_PROPERTY_ADDED_TO_UNOPEN_CONTENT_MODEL, path)
+        found.add(Change.OPTIONAL_PROPERTY_ADDED_TO_UNOPEN_CONTENT_MODEL, *path)
     elif has_default:
-        found.add(Change.REQUIRED_PROPERTY_WITH_DEFAULT_ADDED_TO_UNOPEN_CONTENT_MODEL, path)
+        found.add(Change.REQUIRED_PROPERTY_WITH_DEFAULT_ADDED_TO_UNOPEN_CONTENT_MODEL, *path)
     else:
-        found.add(Change.REQUIRED_PROPERTY_ADDED_TO_UNOPEN_CONTENT_MODEL, path)
+        found.add(Change.REQUIRED_PROPERTY_ADDED_TO_UNOPEN_CONTENT_MODEL, *path)
 
 
 def _dependencies(found: Differences, original: ObjectSchema, update: ObjectSchema) -> Steps:
     names, other_names = original.property_dependencies, update.property_dependencies
     for name in dict.fromkeys([*names, *other_names]):
-        path, before, after = (
-            part("dependencies", name),
-            set(names.get(name, ())),
-            set(other_names.get(name, ())),
-        )
+        path = ("dependencies", name)
+        before, after = set(names.get(name, ())), set(other_names.get(name, ()))
         if name not in other_names:
-            found.add(Change.DEPENDENCY_ARRAY_REMOVED, path)
+            found.add(Change.DEPENDENCY_ARRAY_REMOVED, *path)
         elif name not in names:
-            found.add(Change.DEPENDENCY_ARRAY_ADDED, path)
+            found.add(Change.DEPENDENCY_ARRAY_ADDED, *path)
         elif before < after:
-            found.add(Change.DEPENDENCY_ARRAY_EXTENDED, path)
+            found.add(Change.DEPENDENCY_ARRAY_EXTENDED, *path)
         elif after < before:
-            found.add(Change.DEPENDENCY_ARRAY_NARROWED, path)
+            found.add(Change.DEPENDENCY_ARRAY_NARROWED, *path)
         elif before != after:
-            found.add(Change.DEPENDENCY_ARRAY_CHANGED, path)
+            found.add(Change.DEPENDENCY_ARRAY_CHANGED, *path)
     schemas, others = original.schema_dependencies, update.schema_dependencies
     for name in dict.fromkeys([*schemas, *others]):
-        path = part("dependencies", name)
+        path = ("dependencies", name)
         if name not in others:
-            found.add(Change.DEPENDENCY_SCHEMA_REMOVED, path)
+            found.add(Change.DEPENDENCY_SCHEMA_REMOVED, *path)
         elif name not in schemas:
-            found.add(Change.DEPENDENCY_SCHEMA_ADDED, path)
+            found.add(Change.DEPENDENCY_SCHEMA_ADDED, *path)
         else:
-            found.include((yield schemas[name], others[name]), path)
+            found.include((yield schemas[name], others[name]), *path)

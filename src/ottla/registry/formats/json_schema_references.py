@@ -27,7 +27,7 @@ _LEGACY = {"draft-04/schema": 4, "draft-06/schema": 6, "draft-07/schema": 7, "sc
 DEFAULT_DRAFT = 7
 
 # Names are copied to wherever they are in force: long ones would make gigabytes of a megabyte.
-MAX_URI = 4000
+MAX_URI = 1000
 MAX_POINTER = 1000
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
@@ -55,7 +55,7 @@ class Place(NamedTuple):
 
 @dataclass(eq=False)
 class Document:
-    """A schema as read, and what in it has a name of its own."""
+    """A schema as read, and what in it has a name of its own, with the scope that this is in."""
 
     root: Any
     uri: str
@@ -67,22 +67,22 @@ class Document:
         self.root = _with_definitions(self.root)
         pending = [(self.root, self.uri)]
         while pending:
-            raw, scope = pending.pop()
+            raw, outer = pending.pop()
             if isinstance(raw, list):
-                pending.extend((item, scope) for item in raw)
+                pending.extend((item, outer) for item in raw)
             if not isinstance(raw, dict):
                 continue
-            own = raw.get(self.id_keyword)
-            if isinstance(own, str) and len(own) + len(scope) <= MAX_URI:
-                named = resolved(scope, own)
+            scope, own = outer, raw.get(self.id_keyword)
+            if isinstance(own, str) and len(own) + len(outer) <= MAX_URI:
+                named = resolved(outer, own)
                 # `"$id": "#name"` names a place, and leaves the scope as it is.
-                scope = scope if own.startswith("#") else named
-                self.named.setdefault(own, (raw, scope))
-                self.named.setdefault(named.removesuffix("#"), (raw, scope))
+                scope = outer if own.startswith("#") else named
+                self.named.setdefault(own, (raw, outer))
+                self.named.setdefault(named.removesuffix("#"), (raw, outer))
             for keyword in ("$anchor", "$dynamicAnchor") if self.modern else ():
                 anchor = raw.get(keyword)
                 if isinstance(anchor, str) and len(anchor) + len(scope) <= MAX_URI:
-                    self.named.setdefault(resolved(scope, f"#{anchor}"), (raw, scope))
+                    self.named.setdefault(resolved(scope, f"#{anchor}"), (raw, outer))
             pending.extend((value, scope) for value in raw.values())
 
     @property
@@ -101,9 +101,9 @@ class Documents:
         said = raw.get("$schema") if isinstance(raw, dict) else None
         self.main = Document(raw, "", draft_of(raw, DEFAULT_DRAFT), isinstance(said, str) and said in MODERN)
         self._texts = dict(references)
-        own = raw.get(self.main.id_keyword) if isinstance(raw, dict) else None
         for name, text in references.items():
-            self._texts.setdefault(resolved(own if isinstance(own, str) else "", name), text)
+            if len(name) <= MAX_URI:
+                self._texts.setdefault(resolved(self.main.place.within(raw).scope, name), text)
         self._read: dict[str, Document] = {}
 
     def find(self, ref: str, place: Place) -> tuple[Any, Place]:
