@@ -6,7 +6,8 @@ stack. Descriptors, and what is sound in them, are the protobuf library's. Where
 
 - It has no opinion on custom options. Here an option has to be one that the file or an import declares (or
   one of Confluent's own), and survives in text that is made of a descriptor, too.
-- It leaves out imports that are not among the references; here they are errors.
+- It leaves out imports that are not among the references; here they are errors. So is most of what protoc
+  refuses, such as numbers that are reserved and enums of proto3 that do not begin with zero.
 - Its canonical text moves oneofs behind other fields and nested messages behind both; here they stay, so that
   the descriptor of the text that is kept is that of the text that came.
 """
