@@ -9,12 +9,14 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import fastavro
+import httpx
 import pytest
 from google.protobuf.message_factory import GetMessageClass
 
+from ottla import Broker
 from ottla.pipelines import PipelineError, read
 from ottla.pipelines.decode import Decoder, Subject
-from tests.unit.pipelines.registry_server import RegistryServer, compiled, framed, registry_server
+from tests.unit.pipelines.registry_server import framed
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -22,11 +24,24 @@ if TYPE_CHECKING:
 ORDER = "id long, customer string, at timestamp"
 
 
+class Registry:
+    """The registry of a broker."""
+
+    def __init__(self, broker: Broker) -> None:
+        self.url = f"http://{broker.bootstrap}"
+
+    def register(self, subject: str, schema: str | dict[str, Any], kind: str = "AVRO") -> int:
+        text = schema if isinstance(schema, str) else json.dumps(schema)
+        path = f"{self.url}/subjects/{subject}/versions"
+        answer = httpx.post(path, json={"schema": text, "schemaType": kind}, timeout=20)
+        identifier: int = answer.raise_for_status().json()["id"]
+        return identifier
+
+
 @pytest.fixture(scope="module")
-def registry() -> Iterator[RegistryServer]:
-    with registry_server() as server:
-        server.serialize = compiled
-        yield server
+def registry() -> Iterator[Registry]:
+    with Broker() as broker:
+        yield Registry(broker)
 
 
 def decode(
@@ -85,7 +100,7 @@ def test_csv_and_text(spark: SparkSession) -> None:
     )
 
 
-def test_avro_of_a_registry(spark: SparkSession, registry: RegistryServer) -> None:
+def test_avro_of_a_registry(spark: SparkSession, registry: Registry) -> None:
     schema = {
         "type": "record",
         "name": "Order",
@@ -111,7 +126,7 @@ def test_avro_of_a_registry(spark: SparkSession, registry: RegistryServer) -> No
     assert rows[2] == (None, None)
 
 
-def test_json_schema_of_a_registry(spark: SparkSession, registry: RegistryServer) -> None:
+def test_json_schema_of_a_registry(spark: SparkSession, registry: Registry) -> None:
     schema = {
         "type": "object",
         "properties": {"id": {"type": "integer", "minimum": 1}, "open": {}},
@@ -138,7 +153,7 @@ def test_json_schema_of_a_registry(spark: SparkSession, registry: RegistryServer
     assert rows[2][1] == "does not start with the magic byte 0 and a schema id"
 
 
-def test_protobuf_of_a_registry(spark: SparkSession, registry: RegistryServer) -> None:
+def test_protobuf_of_a_registry(spark: SparkSession, registry: Registry) -> None:
     from ottla.pipelines.decode_protobuf import _file
 
     text = """syntax = "proto3"; import "google/protobuf/timestamp.proto";
@@ -159,7 +174,7 @@ def test_protobuf_of_a_registry(spark: SparkSession, registry: RegistryServer) -
 
 
 def test_what_cannot_be_decoded_at_all_is_said_when_the_flow_is_built(
-    spark: SparkSession, registry: RegistryServer
+    spark: SparkSession, registry: Registry
 ) -> None:
     with pytest.raises(PipelineError, match="no schema registry is known"):
         decode(spark, read.avro(), [])

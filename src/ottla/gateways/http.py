@@ -1,6 +1,7 @@
-"""The HTTP door: a page that says what this is, health, and metrics. HTTP/1.1, parsed by h11.
+"""The HTTP door: a page that says what this is, health, metrics, the schema registry. h11 parses HTTP/1.1.
 
-Everything that is not in `PAGES` is refused. Bodies are read, as the protocol wants it, and thrown away.
+Everything that is not in `PAGES` or `REGISTRY` is refused. Pages have no use for a body: it is read, as the
+protocol wants it, and thrown away.
 """
 
 from __future__ import annotations
@@ -31,6 +32,9 @@ PAGES: Final[Mapping[str, Callable[[Visit], Awaitable[Page]]]] = {
     "/metrics": metrics.page,
 }
 
+# The schema registry's paths start with one of these.
+REGISTRY: Final = frozenset(("subjects", "schemas", "config", "mode", "compatibility", "contexts", "v1"))
+
 # What is answered before the logs are loaded.
 WHILE_STARTING: Final = frozenset(("/health", "/health/live", "/health/ready"))
 
@@ -60,7 +64,7 @@ async def serve(visit: Visit) -> None:
             if request is None:
                 return
             async with asyncio.timeout(ANSWER_SECONDS):
-                page = await _page(visit, request)
+                page = await _page(visit, *request)
         except TimeoutError:
             return
         except Refused as refused:
@@ -75,10 +79,10 @@ async def serve(visit: Visit) -> None:
             protocol.start_next_cycle()
 
 
-async def _request(visit: Visit, protocol: h11.Connection) -> h11.Request | None:
-    """The next request, once its body is in too; None when the client has no more."""
+async def _request(visit: Visit, protocol: h11.Connection) -> tuple[h11.Request, bytes] | None:
+    """The next request and its body; None when the client has no more."""
     request: h11.Request | None = None
-    size = 0
+    body = bytearray()
     while True:
         event = protocol.next_event()
         if event is h11.NEED_DATA:
@@ -92,26 +96,46 @@ async def _request(visit: Visit, protocol: h11.Connection) -> h11.Request | None
             if sum(len(name) + len(value) for name, value in event.headers) + len(event.target) > HEADERS_MAX:
                 raise Refused(431, f"Headers have at most {HEADERS_MAX} bytes")
         elif isinstance(event, h11.Data):
-            size += len(event.data)
-            if size > BODY_MAX:
+            body += event.data
+            if len(body) > BODY_MAX:
                 raise Refused(413, f"A body has at most {BODY_MAX} bytes")
-        elif isinstance(event, h11.EndOfMessage):
-            return request
+        elif isinstance(event, h11.EndOfMessage) and request is not None:
+            return request, bytes(body)
         else:  # the connection is closed
             return None
 
 
-async def _page(visit: Visit, request: h11.Request) -> Page:
+async def _page(visit: Visit, request: h11.Request, body: bytes) -> Page:
     path = request.target.decode("ascii", "replace").partition("?")[0]
     make = PAGES.get(path)
-    if make is None:
-        return Page(f"There is nothing here. There is {', '.join(PAGES)}\n", status=404)
+    is_of_registry = path[1:].partition("/")[0] in REGISTRY
+    if make is None and not is_of_registry:
+        return Page(f"There is nothing here. There is {', '.join(PAGES)}, and /subjects\n", status=404)
     if not visit.listener.is_ready and path not in WHILE_STARTING:
         return Page("Not yet: /health says what is being recovered\n", status=503)
+    if make is None:
+        return await _from_registry(visit, request, body)
     if request.method not in (b"GET", b"HEAD"):
         return Page("Only GET and HEAD\n", status=405, headers=(("Allow", "GET, HEAD"),))
     page = await make(visit)
     page.has_body = request.method == b"GET"
+    return page
+
+
+async def _from_registry(visit: Visit, request: h11.Request, body: bytes) -> Page:
+    from ottla.gateways.registry import api
+    from ottla.gateways.registry.asked import Asked
+
+    method = request.method.decode("ascii", "replace")
+    headers = dict(request.headers)
+    if method not in ("GET", "HEAD") and b"origin" in headers:
+        # A browser that was lured here, by a page which has this address for its own, is no client.
+        return Page("Nothing is changed for a web page\n", status=403)
+    content_type = headers.get(b"content-type", b"").decode("latin-1")
+    page = await api.serve(
+        visit, Asked(method, request.target.decode("ascii", "replace"), content_type, body)
+    )
+    page.has_body = method != "HEAD"
     return page
 
 

@@ -151,9 +151,15 @@ class Session:
             raise UnknownTopicOrPartition(
                 f"{topic} has no partition {partition}, its partitions are 0 to {len(partitions) - 1}"
             )
-        if record.timestamp < 0:
-            record.timestamp = self._node.clock.wall_ms()
-        data = PartitionProduceData(index=partition, records=write_batch([record]))
+        base_offset, appended_at = await self.append(topic, partition, [record])
+        return Written(partition, base_offset, appended_at if appended_at >= 0 else record.timestamp)
+
+    async def append(self, topic: str, partition: int, records: Sequence[Record]) -> tuple[int, int]:
+        """Append all of these or none, with acks=all: the first offset, and the time if it is the log's."""
+        for record in records:
+            if record.timestamp < 0:
+                record.timestamp = self._node.clock.wall_ms()
+        data = PartitionProduceData(index=partition, records=write_batch(records))
         request = ProduceRequest(
             acks=-1,
             timeout_ms=PRODUCE_TIMEOUT_MS,
@@ -162,8 +168,7 @@ class Session:
         response = await self._local.ask(request, PRODUCE_BY_NAME)
         (answer,) = response.responses[0].partition_responses
         _raise_for(answer.error_code, answer.error_message)
-        appended_at = answer.log_append_time_ms
-        return Written(partition, answer.base_offset, appended_at if appended_at >= 0 else record.timestamp)
+        return answer.base_offset, answer.log_append_time_ms
 
     # --- consuming -----------------------------------------------------------------------
 

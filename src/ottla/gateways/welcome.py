@@ -28,7 +28,7 @@ PAGE: Final = """<!doctype html>
 <h1>Ottla</h1>
 <p>A Kafka-compatible broker, version {version}. This is broker {node_id} of cluster {cluster_id}, with
 {topics} topics and {partitions} partitions here.
-<p><a href="/health">Health</a> · <a href="/metrics">Metrics</a>
+<p><a href="/health">Health</a> · <a href="/metrics">Metrics</a> · <a href="/subjects">Schemas</a>
 <h2>Say hello</h2>
 <p>This port speaks {offered}. Any Kafka client takes it as <code>bootstrap.servers={address}</code>.
 <pre>ottla produce hello

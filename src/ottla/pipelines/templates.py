@@ -64,7 +64,7 @@ for number in range(1000):
 SETTINGS = """\
 bootstrap = "localhost:9092"
 # checkpoints = ".ottla/checkpoints"
-# registry = "http://localhost:8081"
+# registry = "http://localhost:9092"
 # master = "local[*]"
 
 # A topic that does not exist yet is made and filled with what this program prints. Remove it for real data.

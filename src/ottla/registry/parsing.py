@@ -61,13 +61,14 @@ def referenced(schema: Schema, image: Image) -> Texts:
 
 
 @lru_cache(maxsize=PARSED_KEPT)
-def parse(kind: SchemaType, text: str, references: Texts) -> Parsed:
-    """Raises InvalidSchema."""
+def parse(kind: SchemaType, text: str, references: Texts, *, is_new: bool = False) -> Parsed:
+    """Raises InvalidSchema. What is kept may be older than rules that new schemas have to follow."""
     try:
-        read = cast(Parse, import_module(MODULES[kind]).parse)
+        module = import_module(MODULES[kind])
     except ImportError as error:
         raise RegistryError(
             f"{kind.value} schemas need a library that is not installed ({error.name}): "
             "pip install 'ottla[registry]'"
         ) from None
+    read = cast(Parse, module.parse if is_new else getattr(module, "parse_kept", module.parse))
     return read(text, dict(references))

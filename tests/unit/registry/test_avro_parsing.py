@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ottla.registry.errors import InvalidSchema
-from ottla.registry.formats.avro import parse
+from ottla.registry.formats.avro import parse, parse_kept
 from ottla.registry.formats.avro_json import MAX_NESTING
 
 
@@ -202,7 +202,7 @@ def test_a_default_that_does_not_fit_is_refused_in_a_new_schema_only(type: Any, 
     with pytest.raises(InvalidSchema, match=r"Invalid default.*\(at /fields/0\)"):
         parse(text, {})
     if type not in ("float", "double") or not isinstance(default, str):
-        assert parse(text, {}, is_new=False).canonical
+        assert parse_kept(text, {}).canonical
 
 
 @pytest.mark.parametrize(("type", "default"), GOOD_DEFAULTS)
@@ -214,15 +214,13 @@ def test_a_schema_that_was_registered_before_may_have_other_letters_and_any_name
     text = json.dumps(record(field(E, "über"), name="Żółw", namespace="a-b.c", aliases=["x-y"]))
     with pytest.raises(InvalidSchema):
         parse(text, {})
-    assert parse(text, {}, is_new=False).canonical.startswith(
-        '{"type":"record","name":"Żółw","namespace":"a-b.c"'
-    )
+    assert parse_kept(text, {}).canonical.startswith('{"type":"record","name":"Żółw","namespace":"a-b.c"')
 
 
 @pytest.mark.parametrize("name", ["my-record", "1R", "", "\U0001d4d0"])
 def test_a_schema_that_was_registered_before_has_names_of_letters_all_the_same(name: str) -> None:
     with pytest.raises(InvalidSchema, match=r"Illegal|Empty"):
-        parse(json.dumps(record(name=name)), {}, is_new=False)
+        parse_kept(json.dumps(record(name=name)), {})
 
 
 def test_a_name_may_be_used_before_it_is_defined() -> None:

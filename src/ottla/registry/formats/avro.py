@@ -50,7 +50,15 @@ class AvroSchema:
         return differences(self.type, written.type)
 
 
-def parse(text: str, references: Mapping[str, str], *, is_new: bool = True) -> AvroSchema:
-    """A schema that is not new, but was registered before, is held to less: its defaults need not fit, its
-    namespaces may be anything, and its names may have letters of any script."""
+def parse(text: str, references: Mapping[str, str]) -> AvroSchema:
+    return _parse(text, references, is_new=True)
+
+
+def parse_kept(text: str, references: Mapping[str, str]) -> AvroSchema:
+    """A schema that was registered before is held to less: its defaults need not fit, its namespaces may be
+    anything, and its names may have letters of any script."""
+    return _parse(text, references, is_new=False)
+
+
+def _parse(text: str, references: Mapping[str, str], *, is_new: bool) -> AvroSchema:
     return AvroSchema(read(text), {name: read(schema) for name, schema in references.items()}, is_new)

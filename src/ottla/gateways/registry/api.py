@@ -1,0 +1,232 @@
+"""The calls of the registry, by method and path.
+
+Schemas are parsed and compared in a thread: a large one takes its time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Final
+
+from ottla.gateways.pages import Page
+from ottla.gateways.registry import answers, looking
+from ottla.gateways.registry.asked import Asked, NewSchema, new_schema, subject_of
+from ottla.gateways.registry.store import Store
+from ottla.gateways.session import Session
+from ottla.registry import commands
+from ottla.registry.commands import find_version, version_number
+from ottla.registry.compatibility import incompatibilities
+from ottla.registry.errors import (
+    Incompatible,
+    InvalidCompatibility,
+    InvalidMode,
+    InvalidSchema,
+    NothingHere,
+    RegistryError,
+    SchemaNotFound,
+    SubjectNotFound,
+)
+from ottla.registry.image import Image
+from ottla.registry.levels import Level, Mode
+from ottla.registry.parsing import parse, referenced
+from ottla.registry.schemas import Registered, Schema
+from ottla.server.doors import Visit
+
+DEFAULT_CONTEXT: Final = "."
+
+
+async def serve(visit: Visit, asked: Asked) -> Page:
+    session = Session(visit.doors, visit.local)
+    try:
+        return answers.page(await Call(visit.doors.keep(Store), session, asked).answer())
+    except RegistryError as error:
+        return answers.refusal(error)
+
+
+class Call:
+    """One request."""
+
+    def __init__(self, store: Store, session: Session, asked: Asked) -> None:
+        self._store = store
+        self._session = session
+        self._asked = asked
+        self._query = asked.query
+
+    async def answer(self) -> Any:
+        match self._asked.method, self._asked.steps:
+            case "GET" | "HEAD", ["schemas", *steps]:
+                return await looking.schemas(await self._image(), steps, self._query)
+            case "GET" | "HEAD", ["subjects", *steps]:
+                return await looking.subjects(await self._image(), steps, self._query)
+            case "GET" | "HEAD", ["contexts"]:
+                return [DEFAULT_CONTEXT]
+            case "GET" | "HEAD", ["v1", "metadata", "id"]:
+                return {
+                    "id": "",
+                    "scope": {"path": [], "clusters": {"kafka-cluster": self._store.cluster_id}},
+                }
+            case "POST", ["subjects", subject]:
+                return await self._look_up(subject_of(subject))
+            case "POST", ["subjects", subject, "versions"]:
+                return await self._register(subject_of(subject))
+            case "DELETE", ["subjects", subject]:
+                return await self._delete_subject(subject)
+            case "DELETE", ["subjects", subject, "versions", version]:
+                return await self._delete_version(subject, version)
+            case "POST", ["compatibility", "subjects", subject, "versions", *version] if len(version) < 2:
+                return await self._compatibility(subject_of(subject), *version)
+            case "GET" | "HEAD" | "PUT" | "DELETE" as method, ["config", *subject] if len(subject) < 2:
+                return await self._config(method, *map(subject_of, subject))
+            case "GET" | "HEAD" | "PUT" | "DELETE" as method, ["mode", *subject] if len(subject) < 2:
+                return await self._mode(method, *map(subject_of, subject))
+        raise NothingHere("HTTP 404 Not Found")
+
+    async def _image(self) -> Image:
+        return await self._store.image(self._session)
+
+    # Registering
+
+    async def _register(self, subject: str) -> Any:
+        said = new_schema(self._asked.value())
+        async with self._store.turn:
+            image = await self._image()
+            commands.check_may_register(image, subject, said.id)
+            schema = await self._understood(image, said, is_new=not image.mode_of(subject).brings_ids)
+            known = commands.find_schema(image, subject, schema)
+            if known is not None and said.id in (commands.NO_ID, known.id) and not said.version:
+                return {"id": known.id}
+            if not image.mode_of(subject).brings_ids:
+                found = await self._compared(image, subject, schema, image.versions(subject))
+                if found:
+                    level = image.level_of(subject).value
+                    raise Incompatible(
+                        f"Schema being registered is incompatible with an earlier schema for subject "
+                        f"\"{subject}\", details: [{', '.join(found)}, {{compatibility: '{level}'}}]"
+                    )
+            made, changes = commands.register(image, subject, schema, said.id, said.version)
+            await self._store.write(self._session, changes)
+        return {"id": made.id}
+
+    async def _understood(self, image: Image, said: NewSchema, *, is_new: bool) -> Schema:
+        """A schema that was sent, in the form in which it is kept."""
+        schema, normalize = said.schema, self._query.flag("normalize")
+        references = referenced(schema, image)
+
+        def understand() -> str:
+            parsed = parse(schema.type, schema.text, references, is_new=is_new)
+            return parsed.normalized if normalize else parsed.canonical
+
+        return Schema(schema.type, await asyncio.to_thread(understand), schema.references)
+
+    async def _look_up(self, subject: str) -> Any:
+        said = new_schema(self._asked.value())
+        image = await self._image()
+        schema = await self._understood(image, said, is_new=False)
+        deleted = self._query.flag("deleted")
+        found = commands.find_schema(image, subject, schema, deleted=deleted)
+        if found is not None:
+            return answers.version(found, await looking.text_of(found.schema, image, self._query))
+        if not image.versions(subject, deleted=deleted):
+            raise SubjectNotFound(f"Subject '{subject}' not found.")
+        raise SchemaNotFound("Schema not found")
+
+    # Compatibility
+
+    async def _compatibility(self, subject: str, version: str | None = None) -> Any:
+        image = await self._image()
+        previous = image.versions(subject)
+        if version is not None:
+            number = version_number(version)
+            # There may be no latest one, with which everything gets along.
+            previous = [find_version(image, subject, number)] if previous or number != commands.LATEST else []
+        try:
+            schema = await self._understood(image, new_schema(self._asked.value()), is_new=True)
+            found = await self._compared(image, subject, schema, previous)
+        except InvalidSchema as error:
+            if not self._query.flag("verbose"):
+                raise
+            found = [str(error)]
+        said: dict[str, Any] = {"is_compatible": not found}
+        return said | ({"messages": found} if self._query.flag("verbose") else {})
+
+    async def _compared(
+        self, image: Image, subject: str, schema: Schema, previous: list[Registered]
+    ) -> list[str]:
+        level = image.level_of(subject)
+        if level is Level.NONE:
+            return []
+        before = [each.schema for each in (previous if level.is_transitive else previous[-1:])]
+        texts = [(each, referenced(each, image)) for each in (*before, schema)]
+
+        def compare() -> list[str]:
+            *old, new = [parse(each.type, each.text, used) for each, used in texts]
+            return incompatibilities(level, new, old)
+
+        return await asyncio.to_thread(compare)
+
+    # Deleting
+
+    async def _delete_subject(self, subject: str) -> list[int]:
+        async with self._store.turn:
+            permanent = self._query.flag("permanent")
+            numbers, changes = commands.delete_subject(await self._image(), subject, permanent=permanent)
+            await self._store.write(self._session, changes)
+        return numbers
+
+    async def _delete_version(self, subject: str, version: str) -> int:
+        number = version_number(version)
+        async with self._store.turn:
+            permanent = self._query.flag("permanent")
+            done, changes = commands.delete_version(await self._image(), subject, number, permanent=permanent)
+            await self._store.write(self._session, changes)
+        return done
+
+    # Settings
+
+    async def _config(self, method: str, subject: str | None = None) -> Any:
+        if method == "PUT":
+            said = self._asked.value().get("compatibility")
+            try:
+                level = Level(str(said).upper())
+            except ValueError:
+                levels = ", ".join(each.value for each in Level)
+                raise InvalidCompatibility(
+                    f"Invalid compatibility level. Valid values are {levels}"
+                ) from None
+            async with self._store.turn:
+                await self._store.write(
+                    self._session, commands.set_level(await self._image(), subject, level)
+                )
+            return {"compatibility": level.value}
+        if method == "DELETE":
+            async with self._store.turn:
+                before, changes = commands.delete_level(await self._image(), subject)
+                await self._store.write(self._session, changes)
+            return {"compatibilityLevel": before.value}
+        image = await self._image()
+        if subject is None or self._query.flag("defaultToGlobal"):
+            return {"compatibilityLevel": image.level_of(subject).value}
+        return {"compatibilityLevel": commands.level_of_its_own(image, subject).value}
+
+    async def _mode(self, method: str, subject: str | None = None) -> Any:
+        if method == "PUT":
+            said = self._asked.value().get("mode")
+            try:
+                mode = Mode(str(said).upper())
+            except ValueError:
+                modes = ", ".join(each.value for each in Mode)
+                raise InvalidMode(f"Invalid mode. Valid values are {modes}") from None
+            async with self._store.turn:
+                force = self._query.flag("force")
+                changes = commands.set_mode(await self._image(), subject, mode, force=force)
+                await self._store.write(self._session, changes)
+            return {"mode": mode.value}
+        if method == "DELETE":
+            async with self._store.turn:
+                before, changes = commands.delete_mode(await self._image(), subject)
+                await self._store.write(self._session, changes)
+            return {"mode": before.value}
+        image = await self._image()
+        if subject is None or self._query.flag("defaultToGlobal"):
+            return {"mode": image.mode_of(subject).value}
+        return {"mode": commands.mode_of_its_own(image, subject).value}

@@ -1,0 +1,110 @@
+"""The topic `_schemas`, read and written as a client reads and writes it.
+
+The image is as good as the last record that was read, so every request begins by reading what is new: it sees
+all that was acknowledged before, whoever wrote it, and it is refused where it may not read the topic.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Final
+
+from ottla.gateways.session import EARLIEST, Session
+from ottla.protocol.batch import Record
+from ottla.protocol.errors import (
+    ClusterAuthorizationFailed,
+    KafkaError,
+    MessageTooLarge,
+    OffsetOutOfRange,
+    RecordListTooLarge,
+    RequestTimedOut,
+    TopicAlreadyExists,
+    TopicAuthorizationFailed,
+    UnknownTopicOrPartition,
+)
+from ottla.registry.errors import RegistryError, SchemaTooLarge, StoreTimeout, Unauthorized
+from ottla.registry.image import Image
+from ottla.registry.records import TOPIC, Change
+from ottla.server.doors import Doors
+
+PARTITION: Final = 0
+RECORDS_AT_ONCE: Final = 1_000
+CONFIGS: Final = {"cleanup.policy": "compact"}
+
+
+class Store:
+    """The registry of one broker. Who writes has the turn from reading what is there to having written."""
+
+    def __init__(self, doors: Doors) -> None:
+        self.turn = asyncio.Lock()
+        self._node = doors.node
+        self._reading = asyncio.Lock()
+        self._forget()
+
+    def _forget(self) -> None:
+        self._image = Image()
+        self._next_offset = 0
+        self._topic_id: object = None
+
+    @property
+    def cluster_id(self) -> str:
+        return self._node.cluster_id
+
+    async def image(self, session: Session) -> Image:
+        """The registry as of now."""
+        async with self._reading:
+            try:
+                await self._catch_up(session)
+            except KafkaError as error:
+                raise _said(error) from error
+            return self._image
+
+    async def _catch_up(self, session: Session) -> None:
+        topic = self._node.image.topics.get(TOPIC)
+        topic_id = topic and topic.id
+        if topic_id != self._topic_id:  # it was deleted, and perhaps made again
+            self._forget()
+            self._topic_id = topic_id
+        while True:
+            try:
+                read = await session.read(TOPIC, PARTITION, self._next_offset, max_records=RECORDS_AT_ONCE)
+            except UnknownTopicOrPartition:
+                return  # nothing was registered yet
+            except OffsetOutOfRange:
+                # Records were deleted from its start, or it was cut at its end.
+                self._image = Image()
+                self._next_offset = await session.offset_at(TOPIC, PARTITION, EARLIEST)
+                continue
+            for record in read.records:
+                self._image.apply(record.key, record.value)
+            self._next_offset = max(read.next_offset, self._next_offset)
+            if self._next_offset >= read.end_offset:
+                return
+
+    async def write(self, session: Session, changes: Sequence[Change]) -> None:
+        """Write all of these or none. They are in the image that is asked for next."""
+        records = [Record(key=change.key, value=change.value) for change in changes]
+        try:
+            if TOPIC not in self._node.image.topics:
+                await _create(session)
+            await session.append(TOPIC, PARTITION, records)
+        except KafkaError as error:
+            raise _said(error) from error
+
+
+async def _create(session: Session) -> None:
+    with suppress(TopicAlreadyExists):
+        await session.create_topic(TOPIC, partitions=1, configs=CONFIGS)
+
+
+def _said(error: KafkaError) -> RegistryError:
+    match error:
+        case TopicAuthorizationFailed() | ClusterAuthorizationFailed():
+            return Unauthorized(f"The topic {TOPIC}, which has the schemas, is not yours to use: {error}")
+        case MessageTooLarge() | RecordListTooLarge():
+            return SchemaTooLarge("The schema is larger than max.message.bytes of the topic " + TOPIC)
+        case RequestTimedOut():
+            return StoreTimeout(f"The topic {TOPIC} did not answer in time")
+    return RegistryError(f"The topic {TOPIC} cannot be used: {error}")
