@@ -25,6 +25,7 @@ from ottla.cli import (
     perf,
     pipeline,
     produce,
+    schema,
     topic,
     transactions,
     user,
@@ -143,6 +144,7 @@ app.command(epilog=cluster.EPILOG)(cluster.cluster)
 app.add_typer(transactions.app)
 app.add_typer(acl.app)
 app.add_typer(user.app)
+app.add_typer(schema.app)
 app.add_typer(perf.app)
 app.add_typer(log.app)
 app.add_typer(pipeline.app)

@@ -66,6 +66,7 @@ def test_every_command_of_a_cluster_is_there() -> None:
         *(f"group {name}" for name in ("list", "describe", "lag", "reset", "delete")),
         *(f"config {name}" for name in ("get", "set", "unset")),
         *(f"perf {name}" for name in ("produce", "consume", "latency")),
+        *(f"schema {name}" for name in ("list", "show", "register", "check", "remove", "level")),
         *(f"{kind} {name}" for kind in ("acl", "user") for name in ("list", "add", "remove")),
         *("transactions list", "transactions describe", "cluster", "produce", "consume"),
     }
@@ -89,6 +90,10 @@ ARGUMENTS = {
     ("acl", "remove"): ["--all"],
     ("user", "add"): ["alice"],
     ("user", "remove"): ["alice"],
+    ("schema", "show"): ["s"],
+    ("schema", "register"): ["s", "-", "--type", "avro"],
+    ("schema", "check"): ["s", "-", "--type", "avro"],
+    ("schema", "remove"): ["s"],
     ("produce",): ["t"],
     ("consume",): ["t"],
     ("perf", "produce"): ["t"],
