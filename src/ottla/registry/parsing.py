@@ -12,9 +12,9 @@ from ottla.registry.image import Image
 from ottla.registry.schemas import Schema, SchemaType
 
 MODULES: Final = {
-    SchemaType.AVRO: "ottla.registry.formats.avro",
-    SchemaType.JSON: "ottla.registry.formats.json_schema",
-    SchemaType.PROTOBUF: "ottla.registry.formats.protobuf",
+    SchemaType.AVRO: "ottla.registry.formats.avro.schema",
+    SchemaType.JSON: "ottla.registry.formats.json_schema.schema",
+    SchemaType.PROTOBUF: "ottla.registry.formats.protobuf.schema",
 }
 REFERENCES_MAX: Final = 1_000
 # Versions are checked against the same ones before them again and again.

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from ottla.registry.formats import avro_compatibility
-from ottla.registry.formats.avro import parse
-from ottla.registry.formats.avro_compatibility import MAX_DIFFERENCES
+from ottla.registry.formats.avro import compatibility as avro_compatibility
+from ottla.registry.formats.avro.compatibility import MAX_DIFFERENCES
+from ottla.registry.formats.avro.schema import parse
 
 
 def record(*fields: Any, name: str = "R", **more: Any) -> dict[str, Any]:

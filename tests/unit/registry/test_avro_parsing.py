@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from ottla.registry.errors import InvalidSchema
-from ottla.registry.formats.avro import parse, parse_kept
-from ottla.registry.formats.avro_json import MAX_NESTING
+from ottla.registry.formats.avro.json import MAX_NESTING
+from ottla.registry.formats.avro.schema import parse, parse_kept
 
 
 def record(*fields: Any, name: str = "R", **more: Any) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ottla.registry.formats.avro import parse
+from ottla.registry.formats.avro.schema import parse
 
 CANONICAL = {
     "a primitive": ('"string"', '"string"'),

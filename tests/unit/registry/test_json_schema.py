@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla.registry.errors import InvalidSchema
-from ottla.registry.formats import json_schema
-from ottla.registry.formats.json_schema_text import read, write
+from ottla.registry.formats.json_schema import schema as json_schema
+from ottla.registry.formats.json_schema.text import read, write
 
 DRAFT_4 = "http://json-schema.org/draft-04/schema#"
 DRAFT_6 = "http://json-schema.org/draft-06/schema#"

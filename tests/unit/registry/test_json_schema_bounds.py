@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from ottla.registry.errors import InvalidSchema
-from ottla.registry.formats import json_schema
-from ottla.registry.formats.json_schema_differences import MAX_MESSAGES
+from ottla.registry.formats.json_schema import schema as json_schema
+from ottla.registry.formats.json_schema.differences import MAX_MESSAGES
 
 DRAFT_2020 = "https://json-schema.org/draft/2020-12/schema"
 DRAFTS: list[dict[str, Any]] = [{}, {"$schema": DRAFT_2020}]

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from ottla.registry.formats import json_schema
-from ottla.registry.formats.json_schema_changes import INCOMPATIBLE, Change
-from ottla.registry.formats.json_schema_comparison import Comparison
-from ottla.registry.formats.json_schema_kinds import compared
-from ottla.registry.formats.json_schema_text import write
+from ottla.registry.formats.json_schema import schema as json_schema
+from ottla.registry.formats.json_schema.changes import INCOMPATIBLE, Change
+from ottla.registry.formats.json_schema.comparison import Comparison
+from ottla.registry.formats.json_schema.kinds import compared
+from ottla.registry.formats.json_schema.text import write
 
 YES, NO = True, False
 Row = tuple[Any, Any, bool, list[str]]

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ottla.registry.formats.json_schema_matching import matching
-from ottla.registry.formats.json_schema_patterns import compiled
+from ottla.registry.formats.json_schema.matching import matching
+from ottla.registry.formats.json_schema.patterns import compiled
 
 
 def found(pattern: str, name: str) -> bool:

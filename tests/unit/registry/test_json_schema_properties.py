@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla.registry.errors import InvalidSchema
-from ottla.registry.formats import json_schema
+from ottla.registry.formats.json_schema import schema as json_schema
 
 DIALECTS = st.sampled_from(
     [

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from ottla.registry.formats.protobuf import ProtobufSchema, parse
+from ottla.registry.formats.protobuf.schema import ProtobufSchema, parse
 
 P3 = 'syntax = "proto3"; '
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 
-from ottla.registry.formats.protobuf import parse
+from ottla.registry.formats.protobuf.schema import parse
 from tests.unit.registry.protoc import compiled, own
 
 REFERENCES = {

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla.registry.errors import InvalidSchema
-from ottla.registry.formats.protobuf import parse
+from ottla.registry.formats.protobuf.schema import parse
 
 P3 = 'syntax = "proto3";\n'
 

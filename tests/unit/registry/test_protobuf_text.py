@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ottla.registry.formats.protobuf import parse
+from ottla.registry.formats.protobuf.schema import parse
 
 WRITTEN = """
 // A comment.

@@ -1,0 +1,1 @@
+"""Avro schemas: `schema` is where to begin."""

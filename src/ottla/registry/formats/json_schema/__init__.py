@@ -1,0 +1,1 @@
+"""JSON Schema: `schema` is where to begin."""

@@ -1,0 +1,1 @@
+"""Protobuf schemas: `schema` is where to begin."""
