@@ -51,8 +51,9 @@ ALWAYS: Final = (
 class Refused(Exception):
     """The request is answered with this page, and the connection closed."""
 
-    def __init__(self, status: int, text: str) -> None:
+    def __init__(self, request: h11.Request, status: int, text: str) -> None:
         self.page = Page(text + "\n", status=status)
+        self.page.has_body = request.method != b"HEAD"
 
 
 async def serve(visit: Visit) -> None:
@@ -65,6 +66,7 @@ async def serve(visit: Visit) -> None:
                 return
             async with asyncio.timeout(ANSWER_SECONDS):
                 page = await _page(visit, *request)
+            page.has_body = request[0].method != b"HEAD"
         except TimeoutError:
             return
         except Refused as refused:
@@ -94,11 +96,11 @@ async def _request(visit: Visit, protocol: h11.Connection) -> tuple[h11.Request,
         elif isinstance(event, h11.Request):
             request = event
             if sum(len(name) + len(value) for name, value in event.headers) + len(event.target) > HEADERS_MAX:
-                raise Refused(431, f"Headers have at most {HEADERS_MAX} bytes")
-        elif isinstance(event, h11.Data):
+                raise Refused(request, 431, f"Headers have at most {HEADERS_MAX} bytes")
+        elif isinstance(event, h11.Data) and request is not None:
             body += event.data
             if len(body) > BODY_MAX:
-                raise Refused(413, f"A body has at most {BODY_MAX} bytes")
+                raise Refused(request, 413, f"A body has at most {BODY_MAX} bytes")
         elif isinstance(event, h11.EndOfMessage) and request is not None:
             return request, bytes(body)
         else:  # the connection is closed
@@ -117,9 +119,7 @@ async def _page(visit: Visit, request: h11.Request, body: bytes) -> Page:
         return await _from_registry(visit, request, body)
     if request.method not in (b"GET", b"HEAD"):
         return Page("Only GET and HEAD\n", status=405, headers=(("Allow", "GET, HEAD"),))
-    page = await make(visit)
-    page.has_body = request.method == b"GET"
-    return page
+    return await make(visit)
 
 
 async def _from_registry(visit: Visit, request: h11.Request, body: bytes) -> Page:
@@ -132,11 +132,8 @@ async def _from_registry(visit: Visit, request: h11.Request, body: bytes) -> Pag
         # A browser that was lured here, by a page which has this address for its own, is no client.
         return Page("Nothing is changed for a web page\n", status=403)
     content_type = headers.get(b"content-type", b"").decode("latin-1")
-    page = await api.serve(
-        visit, Asked(method, request.target.decode("ascii", "replace"), content_type, body)
-    )
-    page.has_body = method != "HEAD"
-    return page
+    target = request.target.decode("ascii", "replace")
+    return await api.serve(visit, Asked(method, target, content_type, body))
 
 
 def _send(visit: Visit, protocol: h11.Connection, page: Page) -> None:

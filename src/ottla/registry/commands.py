@@ -15,6 +15,7 @@ from ottla.registry.errors import (
     ModeNotFound,
     NotPermitted,
     ReferenceExists,
+    RegistryError,
     SubjectNotFound,
     SubjectNotSoftDeleted,
     SubjectSoftDeleted,
@@ -24,11 +25,10 @@ from ottla.registry.errors import (
 )
 from ottla.registry.image import Image
 from ottla.registry.levels import Level, Mode
-from ottla.registry.records import Change
+from ottla.registry.records import GREATEST_NUMBER, Change
 from ottla.registry.schemas import Registered, Schema
 
 LATEST: Final = -1
-GREATEST_VERSION: Final = 2**31 - 1
 # An id that the registry is to choose.
 NO_ID: Final = -1
 
@@ -40,12 +40,13 @@ def version_number(text: str) -> int:
     """A version as it stands in a path: a number, `latest`, or -1, which means the same."""
     if text in ("latest", "-1"):
         return LATEST
-    if not text.isascii() or not text.isdigit() or not 1 <= int(text[:11]) <= GREATEST_VERSION:
+    number = int(text) if text.isascii() and text.isdigit() and len(text) < 20 else 0
+    if not 1 <= number <= GREATEST_NUMBER:
         raise InvalidVersion(
-            f"The specified version '{text}' is not a valid version id. Allowed values are between "
+            f"The specified version '{text[:200]}' is not a valid version id. Allowed values are between "
             '[1, 2^31-1] and the string "latest"'
         )
-    return int(text)
+    return number
 
 
 def find_version(image: Image, subject: str, version: int, *, deleted: bool = False) -> Registered:
@@ -102,6 +103,8 @@ def register(
         and each.version < version
         and not image.users_of(subject, each.version, deleted=True)
     ]
+    if max(schema_id, version) > GREATEST_NUMBER:
+        raise RegistryError(f"There is no id and no version after {GREATEST_NUMBER}, which is taken")
     made = Registered(subject, version, schema_id, schema)
     return made, [*changes, records.registered(made)]
 

@@ -82,11 +82,11 @@ class Image:
             case records.MODE:
                 _put(self.modes, subject, None if value is None else Mode(value["mode"]))
             case records.SCHEMA if subject is not None and value is None:
-                self._remove(subject, int(key["version"]))
+                self._remove(subject, records.read_number(key["version"]))
             case records.SCHEMA:
                 self._add(records.read_registered(value))
             case records.DELETE_SUBJECT if subject is not None and value is not None:
-                up_to = int(value["version"])
+                up_to = records.read_number(value["version"])
                 for each in self.versions(subject):
                     if each.version <= up_to:
                         self._add(_deleted(each))

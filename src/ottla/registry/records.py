@@ -12,6 +12,8 @@ from ottla.registry.levels import Level, Mode
 from ottla.registry.schemas import Reference, Registered, Schema, SchemaType
 
 TOPIC: Final = "_schemas"
+# Ids and versions, which clients write and keep in 32 bits.
+GREATEST_NUMBER: Final = 2**31 - 1
 
 SCHEMA: Final = "SCHEMA"
 CONFIG: Final = "CONFIG"
@@ -63,7 +65,8 @@ def reference_json(reference: Reference) -> dict[str, Any]:
 def read_references(said: Any) -> tuple[Reference, ...]:
     """Raises KeyError, TypeError or ValueError for what are no references."""
     return tuple(
-        Reference(str(each["name"]), str(each["subject"]), int(each["version"])) for each in said or ()
+        Reference(str(each["name"]), str(each["subject"]), read_number(each["version"]))
+        for each in said or ()
     )
 
 
@@ -75,8 +78,23 @@ def read_registered(value: dict[str, Any]) -> Registered:
         read_references(value.get("references")),
     )
     return Registered(
-        str(value["subject"]), int(value["version"]), int(value["id"]), schema, value.get("deleted") is True
+        str(value["subject"]),
+        read_number(value["version"]),
+        read_number(value["id"]),
+        schema,
+        value.get("deleted") is True,
     )
+
+
+def read_number(said: Any) -> int:
+    """Raises TypeError or ValueError for what is no number of 32 bits. JSON has 1e999, which is infinite."""
+    try:
+        number = int(said)
+    except OverflowError:
+        raise ValueError("not finite") from None
+    if not -1 <= number <= GREATEST_NUMBER:
+        raise ValueError("more than 32 bits")
+    return number
 
 
 def _schema_key(subject: str, version: int) -> bytes:

@@ -29,6 +29,18 @@ class Schema:
     text: str
     references: tuple[Reference, ...] = ()
 
+    @property
+    def is_text(self) -> bool:
+        """Whether all of it can be written as UTF-8. JSON has escapes for what no text has."""
+        try:
+            self.text.encode()
+            for reference in self.references:
+                reference.name.encode()
+                reference.subject.encode()
+        except UnicodeEncodeError:
+            return False
+        return True
+
 
 @dataclass(frozen=True, slots=True)
 class Registered:

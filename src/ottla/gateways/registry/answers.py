@@ -14,7 +14,12 @@ CONTENT_TYPE: Final = "application/vnd.schemaregistry.v1+json"
 
 
 def page(value: Any, status: int = 200) -> Page:
-    return Page(json.dumps(value, ensure_ascii=False), CONTENT_TYPE, status=status)
+    text = json.dumps(value, ensure_ascii=False)
+    try:
+        body = text.encode()
+    except UnicodeEncodeError:  # half of a surrogate pair, which somebody sent, or wrote to the topic
+        body = json.dumps(value).encode()
+    return Page(body, CONTENT_TYPE, status=status)
 
 
 def refusal(error: RegistryError) -> Page:

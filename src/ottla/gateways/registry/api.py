@@ -33,6 +33,17 @@ from ottla.registry.schemas import Registered, Schema
 from ottla.server.doors import Visit
 
 DEFAULT_CONTEXT: Final = "."
+# Settings beside the level, which to take and forget would be a lie.
+NOT_KEPT: Final = (
+    "normalize",
+    "validateFields",
+    "alias",
+    "compatibilityGroup",
+    "defaultMetadata",
+    "overrideMetadata",
+    "defaultRuleSet",
+    "overrideRuleSet",
+)
 
 
 async def serve(visit: Visit, asked: Asked) -> Page:
@@ -185,9 +196,13 @@ class Call:
 
     async def _config(self, method: str, subject: str | None = None) -> Any:
         if method == "PUT":
-            said = self._asked.value().get("compatibility")
+            said = self._asked.value()
+            for name in NOT_KEPT:
+                if said.get(name):
+                    raise InvalidCompatibility(f"{name} is not kept by this registry: leave it out")
             try:
-                level = Level(str(said).upper())
+                # Nothing said is not "None", which is a level.
+                level = Level(str(said.get("compatibility") or "").upper())
             except ValueError:
                 levels = ", ".join(each.value for each in Level)
                 raise InvalidCompatibility(

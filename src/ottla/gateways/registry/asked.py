@@ -9,11 +9,12 @@ from urllib.parse import parse_qs, unquote
 
 from ottla.registry.commands import NO_ID
 from ottla.registry.errors import BadRequest, InvalidSchema, InvalidSubject, UnsupportedMediaType
-from ottla.registry.records import read_references
+from ottla.registry.records import read_number, read_references
 from ottla.registry.schemas import Schema, SchemaType
 
 JSON: Final = "application/json"
 OURS: Final = "application/vnd.schemaregistry."
+FIELDS_MAX: Final = 100
 # What the registry does not keep; to take it and forget it would be a lie.
 NOT_KEPT: Final = ("metadata", "ruleSet")
 
@@ -33,7 +34,10 @@ class Asked:
 
     @property
     def query(self) -> Query:
-        found = parse_qs(self.target.partition("?")[2], max_num_fields=100)
+        try:
+            found = parse_qs(self.target.partition("?")[2], max_num_fields=FIELDS_MAX)
+        except ValueError:
+            raise BadRequest(f"A query has at most {FIELDS_MAX} fields") from None
         return Query({name: values[-1] for name, values in found.items()})
 
     def value(self) -> dict[str, Any]:
@@ -90,13 +94,16 @@ def new_schema(value: dict[str, Any]) -> NewSchema:
         known = SchemaType(kind)
     except ValueError:
         kinds = ", ".join(each.value for each in SchemaType)
-        raise InvalidSchema(f"Invalid schema type {kind}: there are {kinds}") from None
+        raise InvalidSchema(f"Invalid schema type {str(kind)[:200]}: there are {kinds}") from None
     try:
         references = read_references(value.get("references"))
-        schema_id, version = int(value.get("id") or NO_ID), int(value.get("version") or 0)
+        schema_id, version = read_number(value.get("id") or NO_ID), read_number(value.get("version") or 0)
     except (KeyError, TypeError, ValueError):
         raise InvalidSchema("A reference has a name, a subject and a version; ids are numbers") from None
-    return NewSchema(Schema(known, text, references), schema_id, version)
+    schema = Schema(known, text, references)
+    if not schema.is_text:
+        raise InvalidSchema("A schema and its references are text: this has half of a surrogate pair")
+    return NewSchema(schema, schema_id, version)
 
 
 def subject_of(text: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from typing import Any
+from typing import Any, Final
 
 from ottla.gateways.registry import answers
 from ottla.gateways.registry.asked import Query
@@ -13,6 +13,9 @@ from ottla.registry.errors import NothingHere, SchemaNotFound, SubjectNotFound
 from ottla.registry.image import Image
 from ottla.registry.parsing import parse, referenced
 from ottla.registry.schemas import Registered, Schema, SchemaType
+
+# More than any id has, and few enough to be read as a number.
+DIGITS_MAX: Final = 20
 
 
 async def schemas(image: Image, steps: list[str], query: Query) -> Any:
@@ -103,7 +106,7 @@ async def text_of(schema: Schema, image: Image, query: Query) -> str:
 def _by_id(image: Image, number: str) -> Schema:
     schema = image.schemas.get(_id(number))
     if schema is None:
-        raise SchemaNotFound(f"Schema {number[:20]} not found")
+        raise SchemaNotFound(f"Schema {number} not found")
     return schema
 
 
@@ -115,4 +118,6 @@ def _with_id(image: Image, number: str, deleted: bool) -> list[Registered]:
 def _id(number: str) -> int:
     if not number.isascii() or not number.isdigit():
         raise NothingHere("HTTP 404 Not Found")
-    return int(number[:11])
+    if len(number) > DIGITS_MAX:
+        raise SchemaNotFound(f"Schema {number[:DIGITS_MAX]}… not found")
+    return int(number)

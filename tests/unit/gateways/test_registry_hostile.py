@@ -1,0 +1,145 @@
+"""What nobody should send to the registry, and what nobody should write to its topic."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Iterator
+from uuid import uuid4
+
+import pytest
+
+from ottla import Broker
+from ottla.gateways.quoting import quoted
+from tests.unit.gateways.conftest import Caller
+from tests.unit.gateways.test_registry import A, B, Registry, record, said
+
+HALF_A_PAIR = "\ud800"
+
+
+@pytest.fixture
+def registry(broker: Broker) -> Iterator[Registry]:
+    registry = Registry(broker.bootstrap)
+    with registry.http:
+        yield registry
+
+
+@pytest.fixture
+def subject() -> str:
+    return f"s-{uuid4().hex[:12]}"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "code"),
+    [
+        ("GET", "/subjects?" + "&".join(f"a{number}=1" for number in range(1_000)), 400),
+        ("GET", "/subjects/none/versions/00000000001" + "0" * 6_000, 42202),
+        ("GET", "/subjects/none/versions/" + "9" * 6_000, 42202),
+        ("GET", "/schemas/ids/1" + "0" * 6_000, 40403),
+        ("GET", "/subjects/%ff%ed%a0%80/versions", 40401),
+    ],
+)
+def test_addresses_may_be_anything(registry: Registry, method: str, path: str, code: int) -> None:
+    assert registry.refused(method, path) == code
+
+
+def test_an_id_counts_with_all_its_digits(registry: Registry, subject: str) -> None:
+    registry.register(subject, record(A))  # so that there is an id 1
+    assert registry.refused("GET", "/schemas/ids/000000000017777777") == 40403
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        said('"string"', HALF_A_PAIR),
+        said(HALF_A_PAIR),
+        said(record(name="a" + HALF_A_PAIR)),
+        said(f'{{"type":"record","name":"a","doc":"{HALF_A_PAIR}","fields":[]}}'),
+        said({"type": "enum", "name": "e", "symbols": [HALF_A_PAIR]}),
+        said('"string"', id=float("inf")),
+        said('"string"', version=float("inf")),
+        said('"string"', id=2**31),
+        said('"string"', references=[{"name": "a", "subject": "b", "version": float("inf")}]),
+        said('"string"', references=[{"name": HALF_A_PAIR, "subject": "b", "version": 1}]),
+    ],
+)
+def test_what_cannot_be_kept_is_refused(registry: Registry, subject: str, body: dict[str, object]) -> None:
+    for path in (f"/subjects/{subject}/versions", f"/subjects/{subject}"):
+        assert registry.refused("POST", path, body) == 42201
+
+
+def test_a_name_of_a_reference_is_text(registry: Registry, subject: str) -> None:
+    registry.register(subject, record(A))
+    for name, of in ((HALF_A_PAIR, subject), ("a", HALF_A_PAIR)):
+        body = said('"string"', references=[{"name": name, "subject": of, "version": 1}])
+        assert registry.refused("POST", f"/subjects/{subject}-user/versions", body) == 42201
+
+
+@pytest.mark.parametrize(
+    "body", [{}, {"compatibility": None}, {"normalize": True}, {"compatibility": "FULL", "normalize": True}]
+)
+def test_a_level_that_is_not_said_is_not_set(registry: Registry, subject: str, body: object) -> None:
+    before = registry.get("/config")
+    for path in ("/config", f"/config/{subject}"):
+        assert registry.refused("PUT", path, body) == 42203
+    assert registry.get("/config") == before
+    assert registry.refused("GET", f"/config/{subject}") == 40408
+
+
+@pytest.mark.parametrize(
+    ("path", "more", "status"),
+    [
+        ("/nothing", b"", b"404"),
+        ("/subjects/none/versions", b"", b"404"),
+        ("/subjects", b"X: " + b"x" * 20_000 + b"\r\n", b"431"),
+    ],
+)
+def test_an_error_has_no_body_where_none_is_wanted(
+    broker: Broker, caplog: pytest.LogCaptureFixture, path: str, more: bytes, status: bytes
+) -> None:
+    head = f"HEAD {path} HTTP/1.1\r\nHost: x\r\n".encode() + more + b"\r\n"
+    last = b"GET /subjects HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+    with socket.create_connection(broker.addresses[0], timeout=20) as connection:
+        connection.sendall(head + last)
+        received = b"".join(iter(lambda: connection.recv(65_536), b""))
+    first, _, second = received.partition(b"\r\n\r\n")
+    assert first.split()[1] == status
+    # The next one is answered, unless this one was too much.
+    assert second.startswith(b"HTTP/1.1 200") or (not second and status == b"431")
+    assert not caplog.records
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        '{"subject": "x", "version": 1e999, "id": 1, "schema": "{}"}',
+        '{"subject": "x", "version": 1, "id": 1e999, "schema": "{}"}',
+        '{"subject": "x", "version": 1, "id": ' + "9" * 4_300 + ', "schema": "{}"}',
+        '{"subject": "x", "version": 1, "id": 5, "schema": "{}", "references": [{"version": 1e999}]}',
+        '{"subject": "\\ud800", "version": 1, "id": 5, "schema": "\\ud800"}',
+        '{"subject": "x", "version": 1, "id": 5, "schema": ' + "[" * 5_000,
+    ],
+)
+def test_no_record_takes_the_registry_down(value: str) -> None:
+    key = json.dumps({"keytype": "SCHEMA", "subject": "x", "version": 1, "magic": 1})
+    endless = '{"keytype": "SCHEMA", "subject": "x", "version": 1e999, "magic": 1}'
+    with Broker() as broker:
+        registry = Registry(broker.bootstrap)
+        with registry.http, Caller(broker.addresses[0]) as caller:
+            registry.register("before", record(A))
+            for words in ((key, value), (endless, value)):
+                line = " ".join(quoted(word.encode()) for word in words)
+                assert caller.ask(f"PRODUCE _schemas {line}").startswith("OK")
+            assert "before" in registry.get("/subjects")
+            registry.get("/schemas")
+            assert 1 < registry.register("after", record(B)) < 10
+
+
+def test_ids_end_somewhere() -> None:
+    with Broker() as broker:
+        registry = Registry(broker.bootstrap)
+        with registry.http:
+            registry.ask("PUT", "/mode/last", {"mode": "IMPORT"})
+            registry.register("last", record(A), id=2**31 - 1, version=1)
+            assert registry.refused("POST", "/subjects/next/versions", said(record(B))) == 50001
+            assert registry.register("next", record(A)) == 2**31 - 1
