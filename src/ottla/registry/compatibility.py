@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from ottla.registry.formats.parsed import Parsed
 from ottla.registry.levels import Level
+
+# A large schema may differ from another in as many ways as it has lines.
+MESSAGES_MAX: Final = 100
 
 
 def incompatibilities(level: Level, new: Parsed, previous: Sequence[Parsed]) -> list[str]:
@@ -16,5 +20,5 @@ def incompatibilities(level: Level, new: Parsed, previous: Sequence[Parsed]) -> 
         found = new.refused(old) if level.is_backward else []
         found += old.refused(new) if level.is_forward else []
         if found:
-            return found
+            return found[:MESSAGES_MAX]
     return []

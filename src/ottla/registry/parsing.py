@@ -19,6 +19,10 @@ MODULES: Final = {
 REFERENCES_MAX: Final = 1_000
 # Versions are checked against the same ones before them again and again.
 PARSED_KEPT: Final = 64
+# What is larger is parsed each time: parsed it takes some forty bytes for each character.
+KEPT_SIZE_MAX: Final = 32 << 10
+# All that a schema is built on, in characters.
+REFERENCED_SIZE_MAX: Final = 8 << 20
 
 Texts = tuple[tuple[str, str], ...]
 
@@ -28,22 +32,19 @@ def referenced(schema: Schema, image: Image) -> Texts:
     found: dict[str, str] = {}
     under_way: set[str] = set()
 
+    total = 0
+
     def visit(used: Schema) -> None:
+        nonlocal total
         for reference in used.references:
             if reference.name in found or reference.name in under_way:
                 continue
             if len(found) + len(under_way) >= REFERENCES_MAX:
                 raise InvalidSchema(f"a schema is built on at most {REFERENCES_MAX} others")
             under_way.add(reference.name)
-            versions = image.versions(reference.subject, deleted=True)
-            version = next(
-                (
-                    each
-                    for each in reversed(versions)
-                    if each.version == reference.version or (reference.version == -1 and not each.deleted)
-                ),
-                None,
-            )
+            version = image.subjects.get(reference.subject, {}).get(reference.version)
+            if reference.version == -1:
+                version = next(reversed(image.versions(reference.subject)), None)
             if version is None:
                 raise InvalidSchema(
                     f"no schema is registered for the reference {reference.name!r}: subject "
@@ -52,6 +53,8 @@ def referenced(schema: Schema, image: Image) -> Texts:
             visit(version.schema)
             under_way.discard(reference.name)
             found[reference.name] = version.schema.text
+            if (total := total + len(version.schema.text)) > REFERENCED_SIZE_MAX:
+                raise InvalidSchema(f"what a schema is built on has at most {REFERENCED_SIZE_MAX} characters")
 
     try:
         visit(schema)
@@ -60,9 +63,17 @@ def referenced(schema: Schema, image: Image) -> Texts:
     return tuple(found.items())
 
 
-@lru_cache(maxsize=PARSED_KEPT)
+def size(text: str, references: Texts) -> int:
+    return len(text) + sum(len(used) for _, used in references)
+
+
 def parse(kind: SchemaType, text: str, references: Texts, *, is_new: bool = False) -> Parsed:
     """Raises InvalidSchema. What is kept may be older than rules that new schemas have to follow."""
+    read = _parse_and_keep if size(text, references) <= KEPT_SIZE_MAX else _parse
+    return read(kind, text, references, is_new)
+
+
+def _parse(kind: SchemaType, text: str, references: Texts, is_new: bool) -> Parsed:
     try:
         module = import_module(MODULES[kind])
     except ImportError as error:
@@ -72,3 +83,6 @@ def parse(kind: SchemaType, text: str, references: Texts, *, is_new: bool = Fals
         ) from None
     read = cast(Parse, module.parse if is_new else getattr(module, "parse_kept", module.parse))
     return read(text, dict(references))
+
+
+_parse_and_keep = lru_cache(maxsize=PARSED_KEPT)(_parse)

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from threading import Event
 from uuid import uuid4
 
 import pytest
 
 from ottla import Broker
 from ottla.gateways.quoting import quoted
+from ottla.gateways.registry import api
+from ottla.gateways.registry.thinking import LARGE, Thinking
+from ottla.registry.errors import InvalidSchema
+from ottla.registry.image import Image
+from ottla.registry.parsing import KEPT_SIZE_MAX, parse, referenced
+from ottla.registry.records import registered
+from ottla.registry.schemas import Reference, Registered, Schema, SchemaType
 from tests.unit.gateways.conftest import Caller
-from tests.unit.gateways.test_registry import A, B, Registry, record, said
+from tests.unit.gateways.test_registry import B_WITH_DEFAULT, A, B, Registry, record, said
 
 HALF_A_PAIR = "\ud800"
 
@@ -143,3 +154,82 @@ def test_ids_end_somewhere() -> None:
             registry.register("last", record(A), id=2**31 - 1, version=1)
             assert registry.refused("POST", "/subjects/next/versions", said(record(B))) == 50001
             assert registry.register("next", record(A)) == 2**31 - 1
+
+
+@pytest.fixture
+def thinking(broker: Broker) -> Thinking:
+    assert broker._doors is not None
+    return broker._doors.keep(Thinking)
+
+
+@contextmanager
+def busy(thinking: Thinking, size: int) -> Iterator[None]:
+    """The thread for what has this size has something else to do."""
+    is_busy, is_enough = Event(), Event()
+
+    def work() -> bool:
+        is_busy.set()
+        return is_enough.wait(60)
+
+    with ThreadPoolExecutor(1) as threads:
+        working = threads.submit(asyncio.run, thinking.do(work, size))
+        assert is_busy.wait(20)
+        try:
+            yield
+        finally:
+            is_enough.set()
+        assert working.result()
+
+
+def test_small_schemas_do_not_wait_for_large_ones(
+    broker: Broker, registry: Registry, thinking: Thinking, subject: str
+) -> None:
+    large = record(A) | {"doc": "x" * LARGE}
+    other = Registry(broker.bootstrap)
+    with other.http, ThreadPoolExecutor(1) as threads:
+        with busy(thinking, LARGE):
+            waiting = threads.submit(other.register, f"{subject}-large", large)
+            registry.register(subject, record(A))
+            registry.register(subject, record(A, B_WITH_DEFAULT))
+            assert not waiting.done()
+        waiting.result()
+
+
+def test_who_waits_too_long_is_told(
+    registry: Registry, thinking: Thinking, subject: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with busy(thinking, 1):
+        monkeypatch.setattr(api, "ANSWER_SECONDS", 0.05)
+        assert registry.refused("POST", f"/subjects/{subject}/versions", said(record(A))) == 50002
+    monkeypatch.undo()
+    assert subject not in registry.get("/subjects")
+    registry.register(subject, record(A))
+
+
+def test_only_small_schemas_are_kept_parsed() -> None:
+    small, large = json.dumps(record(A)), json.dumps(record(A) | {"doc": "x" * KEPT_SIZE_MAX})
+    assert parse(SchemaType.AVRO, small, ()) is parse(SchemaType.AVRO, small, ())
+    assert parse(SchemaType.AVRO, large, ()) is not parse(SchemaType.AVRO, large, ())
+
+
+def test_there_is_an_end_to_what_a_schema_is_built_on() -> None:
+    image = Image()
+    for number in range(1, 11):
+        text = Schema(SchemaType.AVRO, f"{number}" + "x" * 1_000_000)
+        image.apply(*registered(Registered("a", number, number, text)))
+    uses = tuple(Reference(str(number), "a", number) for number in range(1, 11))
+    assert len(referenced(Schema(SchemaType.AVRO, "", uses[:5]), image)) == 5
+    with pytest.raises(InvalidSchema, match="at most"):
+        referenced(Schema(SchemaType.AVRO, "", uses), image)
+
+
+def test_a_long_list_of_differences_is_cut(registry: Registry, subject: str) -> None:
+    def message(kind: str) -> str:
+        return (
+            f'syntax = "proto3"; message A {{ {" ".join(f"{kind} f{n} = {n};" for n in range(1, 1_000))} }}'
+        )
+
+    registry.register(subject, message("string"), "PROTOBUF")
+    path = f"/compatibility/subjects/{subject}/versions/latest?verbose=true"
+    answer = registry.ask("POST", path, said(message("int32"), "PROTOBUF"))[1]
+    assert not answer["is_compatible"] and len(answer["messages"]) == 100

@@ -1,17 +1,20 @@
 """The calls of the registry, by method and path.
 
-Schemas are parsed and compared in a thread: a large one takes its time.
+Schemas are parsed and compared in a thread, a large one takes its time. Nobody has the turn to write
+meanwhile: who gets it looks whether all is as it was when the schema was compared, and begins anew if not.
 """
 
 from __future__ import annotations
 
 import asyncio
+from threading import Event
 from typing import Any, Final
 
 from ottla.gateways.pages import Page
 from ottla.gateways.registry import answers, looking
 from ottla.gateways.registry.asked import Asked, NewSchema, new_schema, subject_of
 from ottla.gateways.registry.store import Store
+from ottla.gateways.registry.thinking import Thinking
 from ottla.gateways.session import Session
 from ottla.registry import commands
 from ottla.registry.commands import find_version, version_number
@@ -24,14 +27,17 @@ from ottla.registry.errors import (
     NothingHere,
     RegistryError,
     SchemaNotFound,
+    StoreTimeout,
     SubjectNotFound,
 )
 from ottla.registry.image import Image
 from ottla.registry.levels import Level, Mode
-from ottla.registry.parsing import parse, referenced
+from ottla.registry.parsing import parse, referenced, size
 from ottla.registry.schemas import Registered, Schema
 from ottla.server.doors import Visit
 
+# Less than the door gives us, so that there is an answer.
+ANSWER_SECONDS: Final = 50.0
 DEFAULT_CONTEXT: Final = "."
 # Settings beside the level, which to take and forget would be a lie.
 NOT_KEPT: Final = (
@@ -49,16 +55,21 @@ NOT_KEPT: Final = (
 async def serve(visit: Visit, asked: Asked) -> Page:
     session = Session(visit.doors, visit.local)
     try:
-        return answers.page(await Call(visit.doors.keep(Store), session, asked).answer())
+        async with asyncio.timeout(ANSWER_SECONDS):
+            call = Call(visit.doors.keep(Store), visit.doors.keep(Thinking), session, asked)
+            return answers.page(await call.answer())
     except RegistryError as error:
         return answers.refusal(error)
+    except TimeoutError:
+        return answers.refusal(StoreTimeout(f"There was no answer within {ANSWER_SECONDS:g} seconds"))
 
 
 class Call:
     """One request."""
 
-    def __init__(self, store: Store, session: Session, asked: Asked) -> None:
+    def __init__(self, store: Store, thinking: Thinking, session: Session, asked: Asked) -> None:
         self._store = store
+        self._thinking = thinking
         self._session = session
         self._asked = asked
         self._query = asked.query
@@ -66,9 +77,9 @@ class Call:
     async def answer(self) -> Any:
         match self._asked.method, self._asked.steps:
             case "GET" | "HEAD", ["schemas", *steps]:
-                return await looking.schemas(await self._image(), steps, self._query)
+                return await looking.schemas(await self._image(), self._thinking, steps, self._query)
             case "GET" | "HEAD", ["subjects", *steps]:
-                return await looking.subjects(await self._image(), steps, self._query)
+                return await looking.subjects(await self._image(), self._thinking, steps, self._query)
             case "GET" | "HEAD", ["contexts"]:
                 return [DEFAULT_CONTEXT]
             case "GET" | "HEAD", ["v1", "metadata", "id"]:
@@ -99,24 +110,31 @@ class Call:
 
     async def _register(self, subject: str) -> Any:
         said = new_schema(self._asked.value())
-        async with self._store.turn:
+        while True:
             image = await self._image()
             commands.check_may_register(image, subject, said.id)
+            grounds = _grounds(image, subject, said.schema)
             schema = await self._understood(image, said, is_new=not image.mode_of(subject).brings_ids)
             known = commands.find_schema(image, subject, schema)
             if known is not None and said.id in (commands.NO_ID, known.id) and not said.version:
                 return {"id": known.id}
             if not image.mode_of(subject).brings_ids:
-                found = await self._compared(image, subject, schema, image.versions(subject))
-                if found:
-                    level = image.level_of(subject).value
-                    raise Incompatible(
-                        f"Schema being registered is incompatible with an earlier schema for subject "
-                        f"\"{subject}\", details: [{', '.join(found)}, {{compatibility: '{level}'}}]"
-                    )
-            made, changes = commands.register(image, subject, schema, said.id, said.version)
-            await self._store.write(self._session, changes)
-        return {"id": made.id}
+                await self._check_compatible(image, subject, schema)
+            async with self._store.turn:
+                image = await self._image()
+                if _grounds(image, subject, said.schema) == grounds:
+                    made, changes = commands.register(image, subject, schema, said.id, said.version)
+                    await self._store.write(self._session, changes)
+                    return {"id": made.id}
+
+    async def _check_compatible(self, image: Image, subject: str, schema: Schema) -> None:
+        level = image.level_of(subject).value
+        found = await self._compared(image, subject, schema, image.versions(subject))
+        if found:
+            raise Incompatible(
+                f"Schema being registered is incompatible with an earlier schema for subject "
+                f"\"{subject}\", details: [{', '.join(found)}, {{compatibility: '{level}'}}]"
+            )
 
     async def _understood(self, image: Image, said: NewSchema, *, is_new: bool) -> Schema:
         """A schema that was sent, in the form in which it is kept."""
@@ -127,7 +145,8 @@ class Call:
             parsed = parse(schema.type, schema.text, references, is_new=is_new)
             return parsed.normalized if normalize else parsed.canonical
 
-        return Schema(schema.type, await asyncio.to_thread(understand), schema.references)
+        text = await self._thinking.do(understand, size(schema.text, references))
+        return Schema(schema.type, text, schema.references)
 
     async def _look_up(self, subject: str) -> Any:
         said = new_schema(self._asked.value())
@@ -136,7 +155,9 @@ class Call:
         deleted = self._query.flag("deleted")
         found = commands.find_schema(image, subject, schema, deleted=deleted)
         if found is not None:
-            return answers.version(found, await looking.text_of(found.schema, image, self._query))
+            return answers.version(
+                found, await looking.text_of(found.schema, image, self._thinking, self._query)
+            )
         if not image.versions(subject, deleted=deleted):
             raise SubjectNotFound(f"Subject '{subject}' not found.")
         raise SchemaNotFound("Schema not found")
@@ -167,13 +188,22 @@ class Call:
         if level is Level.NONE:
             return []
         before = [each.schema for each in (previous if level.is_transitive else previous[-1:])]
-        texts = [(each, referenced(each, image)) for each in (*before, schema)]
+        texts = [(each, referenced(each, image)) for each in (schema, *reversed(before))]
+        is_given_up = Event()
 
         def compare() -> list[str]:
-            *old, new = [parse(each.type, each.text, used) for each, used in texts]
-            return incompatibilities(level, new, old)
+            new, *olds = texts
+            parsed = parse(new[0].type, new[0].text, new[1])
+            for old, used in olds:  # one at a time: all together they may be very large
+                found = incompatibilities(level, parsed, [parse(old.type, old.text, used)])
+                if found or is_given_up.is_set():
+                    return found
+            return []
 
-        return await asyncio.to_thread(compare)
+        try:
+            return await self._thinking.do(compare, sum(size(each.text, used) for each, used in texts))
+        finally:
+            is_given_up.set()
 
     # Deleting
 
@@ -245,3 +275,13 @@ class Call:
         if subject is None or self._query.flag("defaultToGlobal"):
             return {"mode": image.mode_of(subject).value}
         return {"mode": commands.mode_of_its_own(image, subject).value}
+
+
+def _grounds(image: Image, subject: str, schema: Schema) -> tuple[object, ...]:
+    """All that it depends on whether a subject gets a schema for its next version."""
+    return (
+        image.mode_of(subject),
+        image.level_of(subject),
+        image.versions(subject, deleted=True),
+        referenced(schema, image),
+    )

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 from typing import Any, Final
 
 from ottla.gateways.registry import answers
 from ottla.gateways.registry.asked import Query
+from ottla.gateways.registry.thinking import Thinking
 from ottla.registry.commands import find_version, version_number
 from ottla.registry.errors import NothingHere, SchemaNotFound, SubjectNotFound
 from ottla.registry.image import Image
-from ottla.registry.parsing import parse, referenced
+from ottla.registry.parsing import parse, referenced, size
 from ottla.registry.schemas import Registered, Schema, SchemaType
 
 # More than any id has, and few enough to be read as a number.
 DIGITS_MAX: Final = 20
 
 
-async def schemas(image: Image, steps: list[str], query: Query) -> Any:
+async def schemas(image: Image, thinking: Thinking, steps: list[str], query: Query) -> Any:
     """GET /schemas/…"""
     deleted = query.flag("deleted")
     match steps:
@@ -32,10 +32,10 @@ async def schemas(image: Image, steps: list[str], query: Query) -> Any:
             return [each.value for each in (SchemaType.JSON, SchemaType.PROTOBUF, SchemaType.AVRO)]
         case ["ids", number]:
             schema = _by_id(image, number)
-            said = answers.schema(schema, await text_of(schema, image, query))
+            said = answers.schema(schema, await text_of(schema, image, thinking, query))
             return said | ({"maxId": image.last_id} if query.flag("fetchMaxId") else {})
         case ["ids", number, "schema"]:
-            return await text_of(_by_id(image, number), image, query)
+            return await text_of(_by_id(image, number), image, thinking, query)
         case ["ids", number, "subjects"]:
             return query.page(sorted({each.subject for each in _with_id(image, number, deleted)}))
         case ["ids", number, "versions"]:
@@ -44,7 +44,7 @@ async def schemas(image: Image, steps: list[str], query: Query) -> Any:
     raise NothingHere("HTTP 404 Not Found")
 
 
-async def subjects(image: Image, steps: list[str], query: Query) -> Any:
+async def subjects(image: Image, thinking: Thinking, steps: list[str], query: Query) -> Any:
     """GET /subjects/…"""
     deleted = query.flag("deleted")
     match steps:
@@ -54,10 +54,10 @@ async def subjects(image: Image, steps: list[str], query: Query) -> Any:
             return query.page([each.version for each in _versions(image, subject, query)])
         case [subject, "versions", number]:
             found = find_version(image, subject, version_number(number), deleted=deleted)
-            return answers.version(found, await text_of(found.schema, image, query))
+            return answers.version(found, await text_of(found.schema, image, thinking, query))
         case [subject, "versions", number, "schema"]:
             found = find_version(image, subject, version_number(number), deleted=deleted)
-            return await text_of(found.schema, image, query)
+            return await text_of(found.schema, image, thinking, query)
         case [subject, "versions", number, "referencedby"]:
             found = find_version(image, subject, version_number(number), deleted=deleted)
             users = image.users_of(subject, found.version, deleted=deleted)
@@ -90,7 +90,7 @@ def _versions_or_none(image: Image, subject: str, query: Query) -> list[Register
     return image.versions(subject, deleted=query.flag("deleted"))
 
 
-async def text_of(schema: Schema, image: Image, query: Query) -> str:
+async def text_of(schema: Schema, image: Image, thinking: Thinking, query: Query) -> str:
     """As it is kept, or in the form that is asked for."""
     if schema.type is not SchemaType.PROTOBUF or query.get("format") != "serialized":
         return schema.text
@@ -100,7 +100,7 @@ async def text_of(schema: Schema, image: Image, query: Query) -> str:
         parsed: Any = parse(schema.type, schema.text, references)
         return base64.b64encode(parsed.descriptor).decode()
 
-    return await asyncio.to_thread(compiled)
+    return await thinking.do(compiled, size(schema.text, references))
 
 
 def _by_id(image: Image, number: str) -> Schema:
