@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from confluent_kafka import Consumer, Producer
@@ -155,3 +156,23 @@ def test_a_schema_refers_to_another(registry: SchemaRegistryClient, unique: Name
     }
     value = AvroSerializer(registry, cart, conf=settings)({"order": ORDER}, where)
     assert value[1:5] == schema_id.to_bytes(4, "big")
+
+
+def test_a_transaction_that_is_open_hides_no_schemas(
+    bootstrap: str, registry: SchemaRegistryClient, unique: Names
+) -> None:
+    subjects = [f"{unique('open')}-value" for _ in range(3)]
+    # Three of different names: those that are equal would have one id.
+    schemas = [Schema(AVRO.replace("Order", f"O{uuid4().hex}"), "AVRO") for _ in subjects]
+    ids = [registry.register_schema(subjects[0], schemas[0])]
+    producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": subjects[0]})
+    producer.init_transactions()
+    producer.begin_transaction()
+    producer.produce("_schemas", key=b"anything", value=b"at all")
+    assert producer.flush(30) == 0
+    try:
+        ids += [registry.register_schema(*each) for each in zip(subjects[1:], schemas[1:], strict=True)]
+    finally:
+        producer.abort_transaction()
+    assert len(set(ids)) == 3
+    assert [registry.get_latest_version(subject).schema_id for subject in subjects] == ids

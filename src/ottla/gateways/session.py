@@ -48,6 +48,7 @@ OFFSETS_BY_NAME: Final = 9
 
 PRODUCE_TIMEOUT_MS: Final = 30_000
 CREATE_TIMEOUT_MS: Final = 30_000
+READ_UNCOMMITTED: Final = 0
 READ_COMMITTED: Final = 1
 # What one call reads at most, unless a single batch is larger.
 READ_BYTES_MAX: Final = 1 << 20
@@ -181,14 +182,18 @@ class Session:
         max_records: int,
         max_bytes: int = READ_BYTES_MAX,
         wait_ms: int = 0,
+        committed: bool = True,
     ) -> Read:
-        """Records from an offset on, committed ones only; waits for the first if there is none yet."""
+        """Records from an offset on; waits for the first if there is none yet.
+
+        Those of open transactions, and what follows them, wait for their end, unless `committed` is False.
+        """
         asked = FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=max_bytes)
         request = FetchRequest(
             max_wait_ms=wait_ms,
             min_bytes=1,
             max_bytes=max_bytes,
-            isolation_level=READ_COMMITTED,
+            isolation_level=READ_COMMITTED if committed else READ_UNCOMMITTED,
             topics=[FetchTopic(topic=topic, partitions=[asked])],
         )
         response = await self._local.ask(request, FETCH_BY_NAME, seconds=wait_ms / 1000 + 30)
@@ -197,8 +202,8 @@ class Session:
         _raise_for(answer.error_code)
         batches = answer.records or b""
         if is_quickly_read(batches):
-            return _read(answer, offset, max_records)
-        return await asyncio.to_thread(_read, answer, offset, max_records)
+            return _read(answer, offset, max_records, committed)
+        return await asyncio.to_thread(_read, answer, offset, max_records, committed)
 
     # --- offsets -------------------------------------------------------------------------
 
@@ -262,14 +267,15 @@ class Session:
         return committed
 
 
-def _read(answer: PartitionData, offset: int, max_records: int) -> Read:
+def _read(answer: PartitionData, offset: int, max_records: int, committed: bool) -> Read:
     batches = answer.records or b""
+    end_offset = answer.last_stable_offset if committed else answer.high_watermark
     records: list[Record] = []
     for record in visible_records(batches, answer.aborted_transactions or (), offset):
         if len(records) == max_records:
-            return Read(records, records[-1].offset + 1, answer.last_stable_offset)
+            return Read(records, records[-1].offset + 1, end_offset)
         records.append(record)
-    return Read(records, offset_after(batches, offset), answer.last_stable_offset)
+    return Read(records, offset_after(batches, offset), end_offset)
 
 
 def share_of_bytes(partitions: int) -> int:

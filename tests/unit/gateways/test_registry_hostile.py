@@ -233,3 +233,23 @@ def test_a_long_list_of_differences_is_cut(registry: Registry, subject: str) -> 
     path = f"/compatibility/subjects/{subject}/versions/latest?verbose=true"
     answer = registry.ask("POST", path, said(message("int32"), "PROTOBUF"))[1]
     assert not answer["is_compatible"] and len(answer["messages"]) == 100
+
+
+def test_a_topic_that_forgets_is_not_written_to() -> None:
+    with Broker() as broker:
+        registry = Registry(broker.bootstrap)
+        with registry.http, Caller(broker.addresses[0]) as caller:
+            assert caller.ask("PRODUCE _schemas k v").startswith("OK")  # which made it, as any other topic
+            assert registry.refused("POST", "/subjects/a/versions", said(record(A))) == 50001
+            assert registry.get("/subjects") == []
+
+
+def test_many_may_be_the_first() -> None:
+    def register(number: int) -> int:
+        registry = Registry(broker.bootstrap)
+        with registry.http:
+            return registry.register("a", record(B_WITH_DEFAULT | {"name": f"f{number}"}))
+
+    with Broker() as broker, ThreadPoolExecutor(16) as threads:
+        ids = list(threads.map(register, range(16)))
+    assert sorted(ids) == list(range(1, 17))

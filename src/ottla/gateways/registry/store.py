@@ -2,14 +2,17 @@
 
 The image is as good as the last record that was read, so every request begins by reading what is new: it sees
 all that was acknowledged before, whoever wrote it, and it is refused where it may not read the topic.
+
+Transactions make no difference, as they make none to Confluent's registry: whoever left one open would hide
+from us what we wrote after it, and the ids in there would be given again.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from typing import Final
+from typing import Final, TypeVar
 
 from ottla.gateways.session import EARLIEST, Session
 from ottla.protocol.batch import Record
@@ -17,6 +20,7 @@ from ottla.protocol.errors import (
     ClusterAuthorizationFailed,
     KafkaError,
     MessageTooLarge,
+    NotLeaderOrFollower,
     OffsetOutOfRange,
     RecordListTooLarge,
     RequestTimedOut,
@@ -32,6 +36,11 @@ from ottla.server.doors import Doors
 PARTITION: Final = 0
 RECORDS_AT_ONCE: Final = 1_000
 CONFIGS: Final = {"cleanup.policy": "compact"}
+KEPT_FOR_EVER: Final = frozenset(("compact",))
+# Seconds between attempts to use the topic when it was just made.
+PAUSES: Final = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
+
+T = TypeVar("T")
 
 
 class Store:
@@ -56,7 +65,7 @@ class Store:
         """The registry as of now."""
         async with self._reading:
             try:
-                await self._catch_up(session)
+                await self._once_led(lambda: self._catch_up(session))
             except KafkaError as error:
                 raise _said(error) from error
             return self._image
@@ -69,7 +78,9 @@ class Store:
             self._topic_id = topic_id
         while True:
             try:
-                read = await session.read(TOPIC, PARTITION, self._next_offset, max_records=RECORDS_AT_ONCE)
+                read = await session.read(
+                    TOPIC, PARTITION, self._next_offset, max_records=RECORDS_AT_ONCE, committed=False
+                )
             except UnknownTopicOrPartition:
                 return  # nothing was registered yet
             except OffsetOutOfRange:
@@ -79,8 +90,9 @@ class Store:
                 continue
             for record in read.records:
                 self._image.apply(record.key, record.value)
-            self._next_offset = max(read.next_offset, self._next_offset)
-            if self._next_offset >= read.end_offset:
+            before, self._next_offset = self._next_offset, max(read.next_offset, self._next_offset)
+            # Nothing may be left of what was there before the end.
+            if self._next_offset >= read.end_offset or self._next_offset == before:
                 return
 
     async def write(self, session: Session, changes: Sequence[Change]) -> None:
@@ -89,9 +101,26 @@ class Store:
         try:
             if TOPIC not in self._node.image.topics:
                 await _create(session)
-            await session.append(TOPIC, PARTITION, records)
+            if self._node.topic_settings(TOPIC).cleanup_policy != KEPT_FOR_EVER:
+                raise RegistryError(
+                    f"The topic {TOPIC} would lose schemas in time: set its cleanup.policy to compact"
+                )
+            await self._once_led(lambda: session.append(TOPIC, PARTITION, records))
         except KafkaError as error:
             raise _said(error) from error
+
+    async def _once_led(self, work: Callable[[], Awaitable[T]]) -> T:
+        """Do this when the topic is there to be used, which it is a moment after it was made."""
+        for pause in PAUSES:
+            try:
+                return await work()
+            except (NotLeaderOrFollower, UnknownTopicOrPartition):
+                topic = self._node.image.topics.get(TOPIC)
+                state = None if topic is None else topic.partitions.get(PARTITION)
+                if state is None or state.leader != self._node.node_id:
+                    raise  # it is gone, or others have it
+                await asyncio.sleep(pause)
+        return await work()
 
 
 async def _create(session: Session) -> None:
