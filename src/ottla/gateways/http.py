@@ -32,8 +32,10 @@ PAGES: Final[Mapping[str, Callable[[Visit], Awaitable[Page]]]] = {
     "/metrics": metrics.page,
 }
 
-# The schema registry's paths start with one of these.
-REGISTRY: Final = frozenset(("subjects", "schemas", "config", "mode", "compatibility", "contexts", "v1"))
+# The schema registry's paths start with one of these. It has no associations, and says so as a registry does.
+REGISTRY: Final = frozenset(
+    ("subjects", "schemas", "config", "mode", "compatibility", "contexts", "associations", "v1")
+)
 
 # What is answered before the logs are loaded.
 WHILE_STARTING: Final = frozenset(("/health", "/health/live", "/health/ready"))

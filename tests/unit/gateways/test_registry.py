@@ -92,8 +92,8 @@ def test_a_schema_is_registered_once_and_found_in_every_way(registry: Registry, 
     assert subject in registry.get("/subjects")
     assert registry.get(f"/schemas/ids/{schema_id}/versions") == [{"subject": subject, "version": 1}]
     assert registry.get(f"/schemas/ids/{schema_id}/subjects") == [subject]
-    assert json.loads(registry.get(f"/schemas/ids/{schema_id}/schema")) == record(A)
-    assert json.loads(registry.get(f"/subjects/{subject}/versions/1/schema")) == record(A)
+    assert registry.get(f"/schemas/ids/{schema_id}/schema") == record(A), "as it stands, not in a string"
+    assert registry.get(f"/subjects/{subject}/versions/1/schema") == record(A)
 
 
 def test_layout_makes_no_other_schema(registry: Registry, subject: str) -> None:
@@ -138,6 +138,7 @@ def test_what_a_reader_could_not_read_is_refused(registry: Registry, subject: st
     status, answer = registry.ask("POST", f"{path}/1?verbose=true", said(record(A, B)))
     assert status == 200 and not answer["is_compatible"] and "b" in answer["messages"][0]
     assert registry.refused("POST", f"{path}/9", said(record(A))) == 40402
+    assert registry.refused("POST", "/compatibility/subjects/new/versions/1", said(record(A))) == 40402
     assert registry.ask("POST", "/compatibility/subjects/new/versions/latest", said(record(B)))[1] == {
         "is_compatible": True
     }
@@ -213,6 +214,7 @@ def test_a_mode_keeps_writers_out(registry: Registry, subject: str) -> None:
     assert registry.refused("POST", f"/subjects/{subject}/versions", said(record(B_WITH_DEFAULT))) == 42205
     assert registry.refused("DELETE", f"/subjects/{subject}") == 42205
     assert registry.refused("PUT", f"/mode/{subject}", {"mode": "SOMEHOW"}) == 42204
+    assert registry.refused("PUT", f"/mode/{subject}", {"mode": "FORWARD"}) == 42204, "for all or for none"
     assert registry.ask("DELETE", f"/mode/{subject}") == (200, {"mode": "READONLY"})
     other = f"{subject}-imported"
     assert registry.ask("PUT", f"/mode/{other}", {"mode": "IMPORT"})[0] == 200
@@ -276,6 +278,7 @@ def test_what_makes_no_sense_is_refused_and_leaves_nothing(
         ("GET", "/schemas/ids/99999999999999999999999999", 40403),
         ("GET", "/schemas/ids/x", 404),
         ("GET", "/schemas/somewhere", 404),
+        ("GET", "/associations/resources/a/b", 404),
         ("GET", "/subjects?limit=many", 400),
         ("PATCH", "/subjects", 404),
         ("POST", "/schemas", 404),

@@ -13,7 +13,15 @@ from ottla.registry.schemas import Registered, Schema, SchemaType
 CONTENT_TYPE: Final = "application/vnd.schemaregistry.v1+json"
 
 
+class Text(str):
+    """A schema alone, which is answered as it stands and not as a JSON string."""
+
+    __slots__ = ()
+
+
 def page(value: Any, status: int = 200) -> Page:
+    if isinstance(value, Text):
+        return Page(value.encode(errors="replace"), CONTENT_TYPE, status=status)
     text = json.dumps(value, ensure_ascii=False)
     try:
         body = text.encode()

@@ -29,6 +29,7 @@ from ottla.registry.errors import (
     SchemaNotFound,
     StoreTimeout,
     SubjectNotFound,
+    VersionNotFound,
 )
 from ottla.registry.image import Image
 from ottla.registry.levels import Level, Mode
@@ -44,6 +45,7 @@ NOT_KEPT: Final = (
     "normalize",
     "validateFields",
     "alias",
+    "compatibilityPolicy",
     "compatibilityGroup",
     "defaultMetadata",
     "overrideMetadata",
@@ -169,8 +171,11 @@ class Call:
         previous = image.versions(subject)
         if version is not None:
             number = version_number(version)
+            if previous:
+                previous = [find_version(image, subject, number)]
+            elif number != commands.LATEST:
+                raise VersionNotFound(f"Version {number} not found.")
             # There may be no latest one, with which everything gets along.
-            previous = [find_version(image, subject, number)] if previous or number != commands.LATEST else []
         try:
             schema = await self._understood(image, new_schema(self._asked.value()), is_new=True)
             found = await self._compared(image, subject, schema, previous)
@@ -261,6 +266,8 @@ class Call:
             except ValueError:
                 modes = ", ".join(each.value for each in Mode)
                 raise InvalidMode(f"Invalid mode. Valid values are {modes}") from None
+            if mode is Mode.FORWARD and subject is not None:
+                raise InvalidMode("Forward mode only supported on global level")
             async with self._store.turn:
                 force = self._query.flag("force")
                 changes = commands.set_mode(await self._image(), subject, mode, force=force)

@@ -35,7 +35,7 @@ async def schemas(image: Image, thinking: Thinking, steps: list[str], query: Que
             said = answers.schema(schema, await text_of(schema, image, thinking, query))
             return said | ({"maxId": image.last_id} if query.flag("fetchMaxId") else {})
         case ["ids", number, "schema"]:
-            return await text_of(_by_id(image, number), image, thinking, query)
+            return answers.Text(await text_of(_by_id(image, number), image, thinking, query))
         case ["ids", number, "subjects"]:
             return query.page(sorted({each.subject for each in _with_id(image, number, deleted)}))
         case ["ids", number, "versions"]:
@@ -57,7 +57,7 @@ async def subjects(image: Image, thinking: Thinking, steps: list[str], query: Qu
             return answers.version(found, await text_of(found.schema, image, thinking, query))
         case [subject, "versions", number, "schema"]:
             found = find_version(image, subject, version_number(number), deleted=deleted)
-            return await text_of(found.schema, image, thinking, query)
+            return answers.Text(await text_of(found.schema, image, thinking, query))
         case [subject, "versions", number, "referencedby"]:
             found = find_version(image, subject, version_number(number), deleted=deleted)
             users = image.users_of(subject, found.version, deleted=deleted)
