@@ -101,5 +101,9 @@ class UnsupportedMediaType(RegistryError):
     code = 415
 
 
+class Busy(RegistryError):
+    code = 503
+
+
 class StoreTimeout(RegistryError):
     code = 50002

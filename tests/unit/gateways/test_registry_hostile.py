@@ -16,8 +16,8 @@ import pytest
 from ottla import Broker
 from ottla.gateways.quoting import quoted
 from ottla.gateways.registry import api
-from ottla.gateways.registry.thinking import LARGE, Thinking
-from ottla.registry.errors import InvalidSchema
+from ottla.gateways.registry.thinking import LARGE, Lane, Thinking
+from ottla.registry.errors import Busy, InvalidSchema
 from ottla.registry.image import Image
 from ottla.registry.parsing import KEPT_SIZE_MAX, parse, referenced
 from ottla.registry.records import registered
@@ -204,6 +204,24 @@ def test_who_waits_too_long_is_told(
     monkeypatch.undo()
     assert subject not in registry.get("/subjects")
     registry.register(subject, record(A))
+
+
+def test_not_everybody_may_wait() -> None:
+    async def crowd() -> None:
+        is_enough = Event()
+        lane = Lane("crowd", waiting_max=2)
+        with lane.thread:
+            working = [asyncio.create_task(lane.do(lambda: is_enough.wait(60))) for _ in range(2)]
+            await asyncio.sleep(0)  # they stand in line
+            try:
+                with pytest.raises(Busy):
+                    await lane.do(bool)
+            finally:
+                is_enough.set()
+            assert await asyncio.gather(*working) == [True, True]
+            assert await lane.do(bool) is False
+
+    asyncio.run(crowd())
 
 
 def test_only_small_schemas_are_kept_parsed() -> None:
