@@ -18,6 +18,7 @@ from ottla import Broker
 from ottla.core.acl import CLUSTER_NAME, Operation, ResourceType
 from ottla.core.principal import ANONYMOUS
 from ottla.gateways.quoting import quoted
+from ottla.gateways.registry.asked import Query
 from tests.unit.gateways.conftest import QUICK, Caller
 from tests.unit.server.authorization.conftest import GUARDED, allowing
 
@@ -235,6 +236,7 @@ def test_lists_are_given_in_parts(registry: Registry, subject: str) -> None:
     names = [f"{subject}-{number}" for number in range(5)]
     assert registry.get(f"/subjects?subjectPrefix={subject}") == names
     assert registry.get(f"/subjects?subjectPrefix={subject}&offset=1&limit=2") == names[1:3]
+    assert len(registry.get(f"/schemas?subjectPrefix={subject}&limit=2")) == 2
     found = registry.get(f"/schemas?subjectPrefix={subject}&latestOnly=true")
     assert [each["subject"] for each in found] == names
 
@@ -367,3 +369,11 @@ def test_access_rules_hold_for_the_registry_too() -> None:
             authorizer.load(allowing(str(ANONYMOUS), write))
             assert registry.refused("GET", "/schemas/ids/1") == 40301
             assert registry.refused("GET", "/config") == 40301
+
+
+def test_a_list_has_an_end_whatever_limit_is_asked_for() -> None:
+    numbers = list(range(30))
+    assert Query({}).page(numbers, 10) == numbers[:10]
+    assert Query({"limit": "20", "offset": "5"}).page(numbers, 10) == numbers[5:15]
+    assert Query({"limit": "3"}).page(numbers, 10) == numbers[:3]
+    assert Query({}).page(numbers) == numbers

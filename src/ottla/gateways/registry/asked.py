@@ -67,9 +67,11 @@ class Query(dict[str, str]):
         except ValueError:
             raise BadRequest(f"{name} is a number, not {text!r}") from None
 
-    def page(self, found: list[Any]) -> list[Any]:
-        """The part of a list that `offset` and `limit` say."""
+    def page(self, found: list[Any], limit: int = -1) -> list[Any]:
+        """The part of a list that `offset` and `limit` say; at most `limit` of it, if one is given."""
         first, most = max(0, self.number("offset", 0)), self.number("limit", -1)
+        if limit >= 0:
+            most = min(most, limit) if most >= 0 else limit
         return found[first:] if most < 0 else found[first : first + most]
 
 

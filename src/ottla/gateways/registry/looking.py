@@ -16,6 +16,8 @@ from ottla.registry.schemas import Registered, Schema, SchemaType
 
 # More than any id has, and few enough to be read as a number.
 DIGITS_MAX: Final = 20
+# Whole schemas in one answer, which is as many as Confluent's registry gives; `offset` leads to the others.
+SCHEMAS_MAX: Final = 1_000
 
 
 async def schemas(image: Image, thinking: Thinking, steps: list[str], query: Query) -> Any:
@@ -27,7 +29,7 @@ async def schemas(image: Image, thinking: Thinking, steps: list[str], query: Que
             found = [each for each in found if each.subject.startswith(query.get("subjectPrefix", ""))]
             if query.flag("latestOnly"):
                 found = list({each.subject: each for each in found}.values())
-            return [answers.version(each) for each in query.page(found)]
+            return [answers.version(each) for each in query.page(found, SCHEMAS_MAX)]
         case ["types"]:
             return [each.value for each in (SchemaType.JSON, SchemaType.PROTOBUF, SchemaType.AVRO)]
         case ["ids", number]:
