@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from pathlib import Path
 
+import confluent_kafka.schema_registry.confluent.meta_pb2  # noqa: F401  its extensions must make no difference
 import pytest
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 

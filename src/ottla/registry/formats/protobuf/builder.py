@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from google.protobuf.descriptor_pb2 import (
+from ottla.registry.errors import InvalidSchema
+from ottla.registry.formats.protobuf.checks import check_enum, check_label, check_message
+from ottla.registry.formats.protobuf.defaults import default_text
+from ottla.registry.formats.protobuf.described import (
     EDITION_2023,
     FieldDescriptorProto,
     FileDescriptorProto,
 )
-
-from ottla.registry.errors import InvalidSchema
-from ottla.registry.formats.protobuf.checks import check_enum, check_label, check_message
-from ottla.registry.formats.protobuf.defaults import default_text
 from ottla.registry.formats.protobuf.files import Files, Linked
 from ottla.registry.formats.protobuf.names import Kind, Names, join, json_name, map_entry_name
 from ottla.registry.formats.protobuf.options import OptionSetter, is_custom

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from google.protobuf.descriptor_pb2 import FieldDescriptorProto
 from google.protobuf.text_encoding import CEscape
 
 from ottla.registry.errors import InvalidSchema
+from ottla.registry.formats.protobuf.described import FieldDescriptorProto
 from ottla.registry.formats.protobuf.options import boolean, float_value, whole_number, written
 from ottla.registry.formats.protobuf.syntax import NOWHERE, Number, Option, Value, Word
 from ottla.registry.formats.protobuf.tokens import Kind, Token, string_bytes

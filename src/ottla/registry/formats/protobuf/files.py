@@ -14,11 +14,11 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
-from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message_factory import GetMessageClass
 
 from ottla.registry.errors import InvalidSchema
+from ottla.registry.formats.protobuf.described import FileDescriptorProto
 
 DESCRIPTOR = "google/protobuf/descriptor.proto"
 # It extends options, and Confluent's tools use it without an import.

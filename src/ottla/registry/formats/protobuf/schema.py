@@ -20,7 +20,6 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
-from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from google.protobuf.message import DecodeError
 
 from ottla.registry.errors import InvalidSchema
@@ -28,6 +27,7 @@ from ottla.registry.formats.protobuf.builder import link
 from ottla.registry.formats.protobuf.changes import differences
 from ottla.registry.formats.protobuf.confluent import confluents
 from ottla.registry.formats.protobuf.declarations import read_file
+from ottla.registry.formats.protobuf.described import FileDescriptorProto
 from ottla.registry.formats.protobuf.files import Files, Linked
 from ottla.registry.formats.protobuf.normal import normal_file
 from ottla.registry.formats.protobuf.options import is_repeated

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from google.protobuf.descriptor import FieldDescriptor
-from google.protobuf.descriptor_pb2 import EDITION_2023, FieldDescriptorProto
 
 from ottla.registry.errors import InvalidSchema
 from ottla.registry.formats.protobuf.defaults import default_value, float_text
+from ottla.registry.formats.protobuf.described import EDITION_2023, FieldDescriptorProto
 from ottla.registry.formats.protobuf.files import options_class
 from ottla.registry.formats.protobuf.names import json_name, map_entry_name
 from ottla.registry.formats.protobuf.options import is_repeated

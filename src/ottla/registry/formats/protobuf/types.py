@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from google.protobuf.descriptor_pb2 import FieldDescriptorProto
-
+from ottla.registry.formats.protobuf.described import FieldDescriptorProto
 from ottla.registry.formats.protobuf.files import Linked
 from ottla.registry.formats.protobuf.names import join
 
