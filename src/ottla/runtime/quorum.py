@@ -21,6 +21,7 @@ from typing import Any, Final, NamedTuple, Protocol
 from ottla.config.broker import BrokerSettings
 from ottla.config.listeners import Listeners
 from ottla.core.clock import Clock
+from ottla.core.principal import Principal
 from ottla.metadata import framing
 from ottla.metadata.config_rules import ConfigRules
 from ottla.metadata.controller import Controller
@@ -30,13 +31,21 @@ from ottla.metadata.state import Context, ControllerSettings
 from ottla.metadata.versions import KRAFT_VERSION, SUPPORTED_FEATURES
 from ottla.protocol.batch import Record, write_batch
 from ottla.protocol.control import control_batch
-from ottla.protocol.errors import KafkaStorageError
+from ottla.protocol.errors import KafkaStorageError, NotController
+from ottla.protocol.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
+from ottla.protocol.messages.begin_quorum_epoch import BeginQuorumEpochRequest, BeginQuorumEpochResponse
 from ottla.protocol.messages.controller_registration import (
     ControllerRegistrationRequest,
     Feature,
     Listener,
 )
-from ottla.protocol.messages.describe_quorum import DescribeQuorumRequest
+from ottla.protocol.messages.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse
+from ottla.protocol.messages.end_quorum_epoch import EndQuorumEpochRequest, EndQuorumEpochResponse
+from ottla.protocol.messages.fetch import FetchRequest, FetchResponse
+from ottla.protocol.messages.fetch_snapshot import FetchSnapshotRequest, FetchSnapshotResponse
+from ottla.protocol.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
+from ottla.protocol.messages.update_raft_voter import UpdateRaftVoterRequest, UpdateRaftVoterResponse
+from ottla.protocol.messages.vote import VoteRequest, VoteResponse
 from ottla.protocol.stored.metadata import NoOpRecord, UserScramCredentialRecord
 from ottla.raft.describe import describe_quorum
 from ottla.raft.election_state import to_json
@@ -91,6 +100,15 @@ class Home(Protocol):
     @property
     def flushers(self) -> Mapping[LogDirectory, Flusher]: ...
     def die(self, reason: str) -> None: ...
+
+
+class Caller(Protocol):
+    """The client in whose name a request is forwarded: a connection of the server is one."""
+
+    @property
+    def principal(self) -> Principal: ...
+    @property
+    def address(self) -> str: ...
 
 
 class Appended(NamedTuple):
@@ -172,21 +190,64 @@ class Quorum:
         """`listener(image, delta)` is called after every commit that changed something, in order."""
         self._listeners.append(listener)
 
-    async def submit(self, request: Any, version: int) -> Any:
+    @property
+    def is_active(self) -> bool:
+        """Whether this node is the active controller, ready to decide."""
+        return True
+
+    @property
+    def controller_id(self) -> int:
+        """Who leads the quorum as far as this node knows, -1 if it does not."""
+        return self._home.node_id
+
+    async def submit(self, request: Any, version: int, caller: Caller | None = None) -> Any:
         """The controller's answer to a request, once all that it rests on is committed.
 
-        Raises `KafkaStorageError` when the metadata log has failed.
+        If another node is the active controller it is asked there: in the name of `caller`, if it is a
+        client's request. Raises `NotController` when no controller can be found in time, and
+        `KafkaStorageError` when the metadata log has failed.
         """
         self._check_alive()
         if isinstance(request, DescribeQuorumRequest):
-            voters = self._membership.voters or []
-            return describe_quorum(request, self._leader, voters, version, self._clock.wall_ms())
+            return await self.describe(request, version)
         context = Context(version, self._clock.monotonic_ms(), self._log.end_offset, os.urandom)
         decision = self._controller.decide(request, context)
         self._append(decision.records, atomic=decision.atomic)
         # Also without records: the answer may rest on what another request appended a moment ago.
         await self._committed()
         return decision.response
+
+    # --- requests of other controllers, and of brokers that follow the log ---------------------
+
+    async def vote(self, request: VoteRequest) -> VoteResponse:
+        raise NotController("a quorum of one has nobody to vote for")
+
+    async def begin_quorum_epoch(self, request: BeginQuorumEpochRequest) -> BeginQuorumEpochResponse:
+        raise NotController("a quorum of one has no other leader")
+
+    async def end_quorum_epoch(self, request: EndQuorumEpochRequest) -> EndQuorumEpochResponse:
+        raise NotController("a quorum of one has no other leader")
+
+    async def fetch(self, request: FetchRequest) -> FetchResponse:
+        """Records of the metadata log. Waits up to the request's `max_wait_ms` if there is nothing to say."""
+        raise NotController("a quorum of one has no followers")
+
+    async def fetch_snapshot(self, request: FetchSnapshotRequest) -> FetchSnapshotResponse:
+        raise NotController("a quorum of one has no followers")
+
+    async def add_voter(self, request: AddRaftVoterRequest) -> AddRaftVoterResponse:
+        raise NotController("a quorum of one stays alone")
+
+    async def remove_voter(self, request: RemoveRaftVoterRequest) -> RemoveRaftVoterResponse:
+        raise NotController("a quorum of one stays alone")
+
+    async def update_voter(self, request: UpdateRaftVoterRequest) -> UpdateRaftVoterResponse:
+        raise NotController("a quorum of one stays alone")
+
+    async def describe(self, request: DescribeQuorumRequest, version: int) -> DescribeQuorumResponse:
+        """As the leader sees the quorum; NOT_LEADER_OR_FOLLOWER in the answer of anybody else."""
+        voters = self._membership.voters or []
+        return describe_quorum(request, self._leader, voters, version, self._clock.wall_ms())
 
     async def close(self) -> None:
         """Wait for what is under way, then close the log."""
