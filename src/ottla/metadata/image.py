@@ -156,6 +156,12 @@ class Image:
         twin._transaction = None if self._transaction is None else list(self._transaction)
         return twin
 
+    def take_over(self, other: Image, delta: Delta) -> None:
+        """Become what another image is, which is not used any more. `delta` is what differs."""
+        for name in (*_CONTENT, "offset", "epoch", "topic_by_id", "colliding", "_transaction"):
+            setattr(self, name, getattr(other, name))
+        self._delta = delta
+
     def __eq__(self, other: object) -> bool:
         """Whether both describe the same cluster, wherever they stand in the log."""
         if not isinstance(other, Image):
