@@ -14,12 +14,14 @@ CREATE_TOPICS: Final = 19
 TIMEOUT: Final = 30.0
 
 
-def create_topic(bootstrap: str, name: str, partitions: int, config: Mapping[str, str]) -> None:
+def create_topic(
+    bootstrap: str, name: str, partitions: int, config: Mapping[str, str], *, replication_factor: int = 1
+) -> None:
     """Create a topic. Raises the broker's error with its message."""
     topic = CreatableTopic(
         name=name,
         num_partitions=partitions,
-        replication_factor=1,
+        replication_factor=replication_factor,
         configs=[CreatableTopicConfig(name=key, value=value) for key, value in config.items()],
     )
     answer = ask(bootstrap, CREATE_TOPICS, 7, CreateTopicsRequest(topics=[topic], timeout_ms=30_000))
@@ -28,13 +30,15 @@ def create_topic(bootstrap: str, name: str, partitions: int, config: Mapping[str
         raise error_class(result.error_code)(f"topic {name}: {result.error_message}")
 
 
-def ask(bootstrap: str, key: int, version: int, request: Any) -> Any:
-    """Send one request and wait for its answer."""
+def ask(bootstrap: str, key: int, version: int, request: Any, *, timeout: float = TIMEOUT) -> Any:
+    """Send one request and wait for its answer. Raises OSError, EOFError if the broker hangs up."""
     host, _, port = bootstrap.split(",")[0].rpartition(":")
-    with socket.create_connection((host.strip("[]"), int(port)), TIMEOUT) as connection:
+    with socket.create_connection((host.strip("[]"), int(port)), timeout) as connection:
         body = headers.request_head(key, version, 1, "ottla-testing") + codec.encode(request, version)
         connection.sendall(len(body).to_bytes(4, "big") + body)
         with connection.makefile("rb") as stream:
             frame = stream.read(int.from_bytes(stream.read(4), "big"))
+    if not frame:
+        raise EOFError(f"{bootstrap} hung up")
     start = 5 if headers.response_header_version(key, version) else 4
     return codec.decode(apis.api(key).response, version, frame, start)

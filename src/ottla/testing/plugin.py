@@ -13,6 +13,7 @@ import pytest
 
 if TYPE_CHECKING:
     from ottla.testing.broker import TestBroker
+    from ottla.testing.cluster import TestCluster
 
 
 @pytest.fixture(scope="session")
@@ -37,3 +38,12 @@ def ottla_session(ottla_properties: dict[str, str]) -> Iterator[TestBroker]:
 
     with TestBroker(ottla_properties) as broker:
         yield broker
+
+
+@pytest.fixture
+def ottla_cluster(ottla_properties: dict[str, str]) -> Iterator[TestCluster]:
+    """Three nodes of this test's own, that keep copies for each other."""
+    from ottla.testing.cluster import TestCluster
+
+    with TestCluster(properties=ottla_properties) as cluster:
+        yield cluster
