@@ -25,6 +25,7 @@ from ottla.client.errors import (
 )
 from ottla.client.exchange import MAX_RESPONSE_BYTES, NEWEST_API_VERSIONS, Asked, Exchange, read_answer
 from ottla.client.security import PLAINTEXT, Security
+from ottla.core.files import Buffer
 from ottla.protocol.apis import api
 from ottla.protocol.messages.api_versions import ApiVersionsResponse
 from ottla.protocol.wire import MalformedFrame
@@ -34,6 +35,13 @@ Response = TypeVar("Response")
 MAX_IN_FLIGHT: Final = 16
 """Requests that wait for their answer on one connection; further ones wait to be sent, so that a slow broker
 does not fill our memory with what we have to say."""
+
+SCRATCH_BYTES: Final = 16 * 1024
+"""What is received at once while no long frame is under way."""
+
+FRAME_STEP_BYTES: Final = 1 << 20
+"""Of a long frame so much is believed at first, and then four times of what has come: the first bytes of
+something that is not Kafka may announce hundreds of megabytes."""
 
 _SIZE: Final = struct.Struct(">i").unpack_from
 
@@ -184,14 +192,23 @@ class Connection:
         return str(Address(self.host, self.port))
 
 
-class _Wire(asyncio.Protocol):
-    """Frames of one socket. Answers resolve the futures of those who asked, in the order they asked."""
+class _Wire(asyncio.BufferedProtocol):
+    """Frames of one socket. Answers resolve the futures of those who asked, in the order they asked.
+
+    A frame that is there with what was received at once is copied; a longer one gets memory of its own, into
+    which the rest of it is received and of which the records of the answer are views.
+    """
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.waiting: deque[_Waiting] = deque()
         self.error: ClientError | None = None
-        self._received = bytearray()
+        self._scratch = bytearray(SCRATCH_BYTES)
+        self._scratch_view = memoryview(self._scratch)
+        self._have = 0  # bytes in the scratch, or in the frame if there is one
+        self._frame: bytearray | None = None
+        self._frame_view = memoryview(b"")
+        self._need = 0  # the size of that frame
         self._transport: asyncio.Transport | None = None
         self._drained: asyncio.Future[None] | None = None
         self._retired = False
@@ -229,32 +246,59 @@ class _Wire(asyncio.Protocol):
         why = f": {reason(exc)}" if isinstance(exc, OSError) else ""
         self._fail(Disconnected(f"{self.name} closed the connection{why}"))
 
-    def data_received(self, data: bytes) -> None:
-        self._received += data
+    def get_buffer(self, sizehint: int) -> memoryview:
+        view = self._scratch_view if self._frame is None else self._frame_view
+        return view[self._have :]
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self._have += nbytes
         try:
-            self._take_frames()
+            if self._frame is None:
+                self._take_frames()
+            elif self._have == self._need:
+                frame, self._frame, self._frame_view, self._have = self._frame, None, memoryview(b""), 0
+                self._answer(frame)
+            elif self._have == len(self._frame):
+                self._make_room(self._frame_view)
         except MalformedFrame as error:
             self._fail(NotKafka(f"{self.name} sent something that is not Kafka: {error}"))
 
     def _take_frames(self) -> None:
-        received = self._received
-        while len(received) >= 4:
-            (size,) = _SIZE(received)
+        start, end, scratch = 0, self._have, self._scratch_view
+        while end - start >= 4:
+            (size,) = _SIZE(scratch, start)
             if not 4 <= size <= MAX_RESPONSE_BYTES:
                 raise MalformedFrame(f"a response of {size} bytes")
-            if len(received) < 4 + size:
-                return
-            frame = bytes(memoryview(received)[4 : 4 + size])
-            del received[: 4 + size]
-            if not self.waiting:
-                raise MalformedFrame("a response that nobody asked for")
-            asked, answer = self.waiting[0]
-            response = read_answer(asked, frame)
-            self.waiting.popleft()
-            if not answer.done():  # who asked may have been cancelled
-                answer.set_result(response)
-            if self._retired and not self.waiting:
-                self.close()
+            start += 4
+            if end - start < size:
+                if 4 + size > SCRATCH_BYTES:
+                    self._need, self._have = size, end - start
+                    self._make_room(scratch[start:end])
+                    return
+                start -= 4
+                break
+            self._answer(bytes(scratch[start : start + size]))
+            start += size
+        self._have = end - start
+        if start and self._have:
+            scratch[: self._have] = bytes(scratch[start:end])
+
+    def _make_room(self, received: memoryview) -> None:
+        """Memory for a long frame, or for more of it, beginning with what has come."""
+        self._frame = bytearray(min(self._need, max(FRAME_STEP_BYTES, 4 * len(received))))
+        self._frame[: len(received)] = received
+        self._frame_view = memoryview(self._frame)
+
+    def _answer(self, frame: Buffer) -> None:
+        if not self.waiting:
+            raise MalformedFrame("a response that nobody asked for")
+        asked, answer = self.waiting[0]
+        response = read_answer(asked, frame)
+        self.waiting.popleft()
+        if not answer.done():  # who asked may have been cancelled
+            answer.set_result(response)
+        if self._retired and not self.waiting:
+            self.close()
 
     def _fail(self, error: ClientError) -> None:
         if self.error is not None:

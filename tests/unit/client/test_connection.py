@@ -4,18 +4,29 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import tracemalloc
+from collections.abc import Coroutine
+from typing import Any
 
 import pytest
 
-from ottla.client.connection import MAX_IN_FLIGHT, Connection
+from ottla.client.connection import FRAME_STEP_BYTES, MAX_IN_FLIGHT, SCRATCH_BYTES, Connection
 from ottla.client.errors import Disconnected, NoAnswer, NotKafka, Unreachable, UnsupportedRequest
 from ottla.protocol.codec import encode
 from ottla.protocol.errors import UnsupportedVersion
 from ottla.protocol.headers import RequestHeader, response_head
+from ottla.protocol.messages.fetch import (
+    FetchableTopicResponse,
+    FetchRequest,
+    FetchResponse,
+    PartitionData,
+)
 from ottla.protocol.messages.find_coordinator import FindCoordinatorRequest
 from ottla.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
 from ottla.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from tests.unit.client.scripted import API_VERSIONS, METADATA, answer, listening, scripted_broker, serving
+
+FETCH = 1
 
 
 def test_requests_go_in_the_newest_version_that_both_know() -> None:
@@ -175,3 +186,54 @@ def test_nobody_there_is_told() -> None:
         port = taken.getsockname()[1]
         with pytest.raises(Unreachable, match=f"cannot connect to 127.0.0.1:{port}: connection refused"):
             asyncio.run(Connection.open("127.0.0.1", port))
+
+
+@pytest.mark.parametrize("size", [10, SCRATCH_BYTES, SCRATCH_BYTES + 1, FRAME_STEP_BYTES, 9_000_000])
+def test_answers_of_any_length_arrive_whole(size: int) -> None:
+    async def script(header: RequestHeader) -> bytes:
+        if header.request_api_key == API_VERSIONS:
+            return answer(header, serving((API_VERSIONS, 0, 4), (METADATA, 4, 7), (FETCH, 4, 12)))
+        if header.request_api_key == METADATA:
+            return answer(header, MetadataResponse(cluster_id="c" * 5000))
+        records = bytes(range(256)) * (size // 256 + 1)
+        partition = PartitionData(partition_index=0, high_watermark=1, records=records[:size])
+        topic = FetchableTopicResponse(topic="t", partitions=[partition])
+        return answer(header, FetchResponse(responses=[topic]))
+
+    async def client() -> None:
+        async with scripted_broker(script) as port:
+            connection = await Connection.open("127.0.0.1", port)
+            # Short answers before and behind the long ones, so that frames begin anywhere in a buffer.
+            asked: list[Coroutine[Any, Any, Any]] = []
+            for _ in range(4):
+                asked.append(connection.ask(MetadataRequest(), MetadataResponse))
+                asked.append(
+                    connection.ask(FetchRequest(max_wait_ms=0, min_bytes=0, topics=[]), FetchResponse)
+                )
+            answers = await asyncio.gather(*asked)
+            for short, long in zip(answers[::2], answers[1::2], strict=True):
+                assert short.cluster_id == "c" * 5000
+                records = long.responses[0].partitions[0].records
+                assert len(records) == size
+                assert bytes(records[-200:]) == (bytes(range(256)) * (size // 256 + 1))[:size][-200:]
+            connection.close()
+
+    asyncio.run(client())
+
+
+def test_what_announces_a_long_answer_and_is_not_kafka_costs_little() -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1)
+        writer.write(b"\x15\x03\x03\x00\x02\x02\x46" + bytes(SCRATCH_BYTES))  # how TLS says that it wants TLS
+        await writer.drain()
+
+    async def client() -> None:
+        async with listening(serve) as port:
+            with pytest.raises(Unreachable):
+                await Connection.open("127.0.0.1", port)
+
+    tracemalloc.start()
+    asyncio.run(client())
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 20_000_000
