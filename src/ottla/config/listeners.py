@@ -59,6 +59,8 @@ class Listeners(NamedTuple):
     controllers: tuple[SocketAddress, ...]
     advertised: Mapping[str, SocketAddress]
     inter_broker: str
+    # Of every name in listener.security.protocol.map: other nodes may have listeners that this one has not.
+    protocols: Mapping[str, str]
 
     @classmethod
     def parse(cls, settings: BrokerSettings) -> Self:
@@ -73,7 +75,7 @@ class Listeners(NamedTuple):
         _check_doors(settings, clients)
         advertised = _advertised(settings, listeners, protocols)
         inter_broker = _inter_broker(settings, clients)
-        return cls(clients, controllers, advertised, inter_broker)
+        return cls(clients, controllers, advertised, inter_broker, protocols)
 
     def check_exposure(self, settings: BrokerSettings, properties: Mapping[str, str]) -> None:
         """Refuse to be open to the network without authentication unless that was asked for."""

@@ -34,6 +34,7 @@ from ottla.protocol.stored.metadata import UserScramCredentialRecord
 from ottla.replication.fetch_session import FetchSessions
 from ottla.replication.partition import NO_LEADER, Partition
 from ottla.replication.replicas import Replicas
+from ottla.runtime.channels import Channels
 from ottla.runtime.clock import SystemClock
 from ottla.runtime.coordinators import Coordinators
 from ottla.runtime.flusher import Flusher
@@ -99,6 +100,7 @@ class Node:
         # Our own, since open files are counted per `Files`, and another node may run in another thread.
         self._files = OsFiles() if files is None else files
         self.is_durable = settings.ottla_durability == DURABLE
+        self.channels = Channels(self)
         self.coordinators = Coordinators(self)
         self.groups = self.coordinators.groups
         self.transactions = self.coordinators.transactions
@@ -141,6 +143,7 @@ class Node:
     async def load(self) -> None:
         """Open everything that is on disk. Nothing is served yet."""
         settings = self.settings
+        self._parts.push_async_callback(self.channels.close)
         self.log_directories = open_log_directories(
             settings.data_dirs,
             clock=self.clock,
