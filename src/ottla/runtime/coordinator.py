@@ -26,7 +26,7 @@ from ottla.protocol.errors import (
     error_class,
 )
 from ottla.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
-from ottla.replication.partition import Partition
+from ottla.replication.partition import NO_LEADER, Partition
 from ottla.runtime import shard
 from ottla.runtime.internal_topics import creatable_topic
 from ottla.runtime.quorum import Quorum
@@ -44,6 +44,8 @@ RELOAD_PAUSE_MS: Final = 100
 class Home(shard.Home, Protocol):
     """What the node has that a coordinator needs."""
 
+    @property
+    def node_id(self) -> int: ...
     @property
     def settings(self) -> BrokerSettings: ...
     @property
@@ -84,6 +86,14 @@ class Coordinator(Generic[M]):
         else:
             count = creatable_topic(self.topic, self._home.settings).num_partitions
         return absolute(hash_code(key)) % count
+
+    def elsewhere(self, key: str) -> int | None:
+        """The other broker that answers for a key. None if it is this one, or nobody does at the moment."""
+        topic = self._home.image.topics.get(self.topic)
+        state = None if topic is None else topic.partitions.get(self.partition_for(key))
+        if state is None or state.leader in (NO_LEADER, self._home.node_id):
+            return None
+        return state.leader
 
     async def call(self, key: str, command: Command[M], *, transaction: tuple[int, int] | None = None) -> Any:
         """The answer to a command on the machine that has this key, once all that it rests on is committed.

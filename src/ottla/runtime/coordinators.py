@@ -15,6 +15,7 @@ from ottla.metadata.delta import Delta
 from ottla.protocol.control import EndTransactionMarker
 from ottla.replication.partition import Partition
 from ottla.runtime.coordinator import Coordinator
+from ottla.runtime.elsewhere import Elsewhere
 from ottla.runtime.shard import Writing
 from ottla.runtime.topics import ImageTopics
 from ottla.storage.log_directory import new_uuid
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from ottla.runtime.markers import Markers
     from ottla.runtime.node import Node
     from ottla.runtime.share import Shares
+    from ottla.runtime.verifications import Verifications
     from ottla.transactions.machine import TransactionMachine
 
 GROUP_RESOURCE: Final = 32
@@ -36,8 +38,10 @@ class Coordinators:
     def __init__(self, node: Node) -> None:
         self._node = node
         self._topics = ImageTopics(lambda: node.image)
+        self.elsewhere = Elsewhere(node)
         self._markers: Markers | None = None
         self._shares: Shares | None = None
+        self._verifications: Verifications | None = None
         self.groups: Coordinator[GroupMachine] = Coordinator(
             CONSUMER_OFFSETS,
             node,
@@ -78,6 +82,15 @@ class Coordinators:
 
             self._shares = Shares(self._node)
         return self._shares
+
+    @property
+    def verifications(self) -> Verifications:
+        """What is asked of the coordinators of transactions on other brokers."""
+        if self._verifications is None:
+            from ottla.runtime.verifications import Verifications
+
+            self._verifications = Verifications(self.elsewhere)
+        return self._verifications
 
     # --- machines --------------------------------------------------------------------------
 
@@ -146,6 +159,7 @@ class Coordinators:
     def metadata_changed(self, delta: Delta) -> None:
         """Topics came, changed or went."""
         if delta.topics or delta.deleted_topics:
+            self.elsewhere.leaders_changed()
             deleted, changed = delta.deleted_topics, set(delta.topics)
             self.groups.take(lambda machine, now: machine.topics_changed(deleted, changed, now))
             if deleted:
@@ -156,5 +170,7 @@ class Coordinators:
             await self._shares.close()
         if self._markers is not None:
             await self._markers.close()
+        if self._verifications is not None:
+            await self._verifications.close()
         for coordinator in self.by_topic.values():
             await coordinator.close()

@@ -53,6 +53,8 @@ logger = logging.getLogger("ottla.markers")
 # Between two tries to write a marker, doubling up to the most.
 BACKOFF_MS: Final = 5
 BACKOFF_MAX_MS: Final = 1_000
+# Markers wait for no other requests to their broker, and hold up none.
+PURPOSE: Final = "markers"
 
 # What a leader may answer that another try can mend.
 RETRIED: Final = {
@@ -173,14 +175,14 @@ class _Pending:
 
 
 class Markers:
-    """`send` brings a request to the broker of that id; without one there is only this broker.
+    """`send` brings a request to the broker of that id; by itself it is this one or the one of that id.
 
     As many transactions wait here as are prepared, which is at most one for each transactional id.
     """
 
     def __init__(self, node: Node, send: Send | None = None) -> None:
         self._node = node
-        self._send_to = send or self._send_here
+        self._send_to = send or self._send_there
         # Of each transactional id what was asked for last: a coordinator that has begun anew asks again, and
         # what it asked for before must not write any more markers when this is done.
         self._current: dict[str, _Pending] = {}
@@ -364,10 +366,24 @@ class Markers:
         if not task.cancelled() and (error := task.exception()) is not None:
             logger.error("writing markers failed", exc_info=error)
 
-    async def _send_here(self, leader: int, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
-        if leader != self._node.node_id:
-            raise NotLeaderOrFollower(f"there is no way to broker {leader}")
-        return await write_markers(request, self._node)
+    async def _send_there(self, leader: int, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
+        node = self._node
+        if leader == node.node_id:
+            return await write_markers(request, node)
+        partitions = {
+            TopicPartition(topic.name, index)
+            for marker in request.markers
+            for topic in marker.topics
+            for index in topic.partition_indexes
+        }
+        return await node.coordinators.elsewhere.ask(
+            leader,
+            request,
+            WriteTxnMarkersResponse,
+            purpose=PURPOSE,
+            within=node.settings.request_timeout_ms / 1000,
+            still_leads=lambda: all(self._leader_of(partition) == leader for partition in partitions),
+        )
 
 
 def _writable(markers: WriteMarkers, partitions: set[TopicPartition]) -> WritableTxnMarker:

@@ -29,6 +29,7 @@ from ottla.protocol.errors import (
     TransactionAbortable,
     error_class,
 )
+from ottla.runtime.verifications import Question
 from ottla.transactions.transaction import VERSION_2
 
 if TYPE_CHECKING:
@@ -48,6 +49,10 @@ class Operation(Enum):
     VERIFY_FOR_OLD = "verify, for a client that does not know TRANSACTION_ABORTABLE"
     VERIFY = "verify"
     ADD = "add"
+
+    @property
+    def is_verifying(self) -> bool:
+        return self is not Operation.ADD
 
     @property
     def transaction_version(self) -> int:
@@ -92,8 +97,17 @@ async def ask_coordinator(
         return machine.verify_partitions(transactional_id, producer_id, producer_epoch, partitions)
 
     codes: dict[TopicPartition, int]
+    elsewhere = node.transactions.elsewhere(transactional_id)
     try:
-        codes = await node.transactions.call(transactional_id, asked)
+        if elsewhere is None:
+            codes = await node.transactions.call(transactional_id, asked)
+        else:
+            codes = await node.coordinators.verifications.ask(
+                elsewhere,
+                Question(transactional_id, producer_id, producer_epoch, partitions, operation.is_verifying),
+                within=node.settings.request_timeout_ms / 1000,
+                still_leads=lambda: node.transactions.elsewhere(transactional_id) == elsewhere,
+            )
     except KafkaError as error:
         refused = for_client(error, operation)
         return dict.fromkeys(partitions, refused)
