@@ -13,7 +13,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Coroutine, Iterable, Mapping
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ottla.config.broker import BrokerSettings
 from ottla.config.group import GroupSettings, group_settings
@@ -40,6 +40,9 @@ from ottla.runtime.coordinator import Coordinator
 from ottla.runtime.share_start import start_offset
 from ottla.runtime.share_states import ShareStates, as_client_hears
 
+if TYPE_CHECKING:
+    from ottla.runtime.coordinators import Coordinators
+
 logger = logging.getLogger("ottla.share")
 
 GROUP_RESOURCE = 32
@@ -62,6 +65,8 @@ class Home(Protocol):
     def groups(self) -> Coordinator[Any]: ...
     @property
     def share_state(self) -> Coordinator[Any]: ...
+    @property
+    def coordinators(self) -> Coordinators: ...
 
 
 class Shared:
@@ -107,7 +112,7 @@ class Shares:
         self._home = home
         self._clock = home.clock
         self.sessions = ShareSessions(lambda: home.settings.group_share_max_share_sessions)
-        self.states = ShareStates(home.share_state)
+        self.states = ShareStates(home.share_state, home.coordinators.elsewhere)
         self._shared: dict[SharePartitionKey, Shared] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
         self._ending: Counter[str] = Counter()  # by group, sessions that have ended a moment ago

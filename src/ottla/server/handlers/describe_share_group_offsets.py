@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ottla.core.acl import Operation
 from ottla.core.share import UNINITIALIZED, SharePartitionKey
 from ottla.groups.share import admin
-from ottla.protocol.errors import KafkaError, TopicAuthorizationFailed
+from ottla.metadata.partition import NO_LEADER
+from ottla.protocol.errors import KafkaError, TopicAuthorizationFailed, error_class
 from ottla.protocol.messages.describe_share_group_offsets import (
     DescribeShareGroupOffsetsRequest,
     DescribeShareGroupOffsetsRequestGroup,
@@ -18,12 +19,23 @@ from ottla.protocol.messages.describe_share_group_offsets import (
     DescribeShareGroupOffsetsResponsePartition,
     DescribeShareGroupOffsetsResponseTopic,
 )
+from ottla.protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
+from ottla.runtime.share_states import PURPOSE
 from ottla.server.context import Context
 from ottla.server.group_authorization import check_group, split_topics
 from ottla.server.hosting import hosted
 from ottla.server.share_groups import check_share_groups
 
+if TYPE_CHECKING:
+    from ottla.runtime.node import Node
+
 NO_LAG: Final = -1
+LATEST: Final = -1
 
 
 async def describe_share_group_offsets(
@@ -118,10 +130,38 @@ async def _partition(
     if UNINITIALIZED in (summary.start_offset, summary.delivery_complete_count):
         return answer
     try:
-        log = hosted(ctx.node, name, key.partition).log
+        end_offset = await _end_offset(name, key.partition, ctx.node)
     except KafkaError as error:
         return DescribeShareGroupOffsetsResponsePartition(
             partition_index=key.partition, error_code=error.code, error_message=str(error)
         )
-    answer.lag = log.high_watermark - summary.start_offset - summary.delivery_complete_count
+    answer.lag = end_offset - summary.start_offset - summary.delivery_complete_count
     return answer
+
+
+async def _end_offset(topic: str, index: int, node: Node) -> int:
+    """Where the partition ends for its readers, which its leader knows."""
+
+    def leader() -> int:
+        known = node.image.topics.get(topic)
+        state = None if known is None else known.partitions.get(index)
+        return NO_LEADER if state is None else state.leader
+
+    elsewhere = leader()
+    if elsewhere in (NO_LEADER, node.node_id):
+        partition = hosted(node, topic, index)
+        partition.check_leader()
+        return partition.log.high_watermark
+    asked = ListOffsetsPartition(partition_index=index, timestamp=LATEST)
+    response = await node.coordinators.elsewhere.ask(
+        elsewhere,
+        ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=topic, partitions=[asked])]),
+        ListOffsetsResponse,
+        purpose=PURPOSE,
+        within=node.settings.request_timeout_ms / 1000,
+        still_leads=lambda: leader() == elsewhere,
+    )
+    (found,) = response.topics[0].partitions
+    if found.error_code:
+        raise error_class(found.error_code)
+    return found.offset
