@@ -1,7 +1,8 @@
 """What every door offers, whatever its language: topics, producing, consuming, offsets.
 
-Each call is one or two Kafka requests, made as a client makes them and answered by the same handlers. What
-goes wrong is raised as a `KafkaError`, for the door to say in its own words.
+Each call is one or two Kafka requests, made as a client makes them and answered by the same handlers, here or
+on the broker that they are for (`asking`). What goes wrong is raised as a `KafkaError`, for the door to say
+in its own words.
 """
 
 from __future__ import annotations
@@ -11,7 +12,9 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from ottla.client.partitioner import RoundRobin, partition_of_key
+from ottla.core.acl import Operation, ResourceType
 from ottla.core.types import INTERNAL_TOPICS
+from ottla.gateways.asking import Asking
 from ottla.gateways.reading import is_quickly_read, offset_after, visible_records
 from ottla.protocol.batch import Record, write_batch
 from ottla.protocol.errors import (
@@ -21,20 +24,38 @@ from ottla.protocol.errors import (
     error_class,
 )
 from ottla.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
-from ottla.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, PartitionData
-from ottla.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from ottla.protocol.messages.fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    PartitionData,
+)
+from ottla.protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
 from ottla.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponseTopic
 from ottla.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
+    OffsetCommitResponse,
 )
 from ottla.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
+    OffsetFetchResponse,
 )
-from ottla.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from ottla.protocol.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
 from ottla.server.doors import Doors
 from ottla.server.local import Local
 
@@ -45,6 +66,7 @@ LATEST: Final = -1
 PRODUCE_BY_NAME: Final = 12
 FETCH_BY_NAME: Final = 12
 OFFSETS_BY_NAME: Final = 9
+LIST_OFFSETS_VERSION: Final = 10
 
 PRODUCE_TIMEOUT_MS: Final = 30_000
 CREATE_TIMEOUT_MS: Final = 30_000
@@ -97,14 +119,14 @@ class Turns:
 
 class Session:
     def __init__(self, doors: Doors, local: Local) -> None:
-        self._local = local
+        self._asking = Asking(doors, local)
         self._node = doors.node
         self._turns = doors.keep(Turns)
 
     # --- topics --------------------------------------------------------------------------
 
     async def topics(self) -> list[Topic]:
-        response = await self._local.ask(MetadataRequest(topics=None))
+        response = await self._asking.here(MetadataRequest(topics=None))
         found = [Topic(each.name, len(each.partitions)) for each in response.topics if not each.is_internal]
         return sorted(found)
 
@@ -121,7 +143,7 @@ class Session:
             replication_factor=replication_factor,
             configs=[CreatableTopicConfig(name=key, value=value) for key, value in (configs or {}).items()],
         )
-        response = await self._local.ask(CreateTopicsRequest(topics=[wanted], timeout_ms=CREATE_TIMEOUT_MS))
+        response = await self._asking.here(CreateTopicsRequest(topics=[wanted], timeout_ms=CREATE_TIMEOUT_MS))
         (answer,) = response.topics
         _raise_for(answer.error_code, answer.error_message)
         return Topic(name, answer.num_partitions)
@@ -134,7 +156,7 @@ class Session:
             return sorted(known.partitions)
         asked = MetadataRequest(topics=[MetadataRequestTopic(name=topic)], allow_auto_topic_creation=create)
         answer: MetadataResponseTopic
-        (answer,) = (await self._local.ask(asked)).topics
+        (answer,) = (await self._asking.here(asked)).topics
         _raise_for(answer.error_code)
         return sorted(each.partition_index for each in answer.partitions)
 
@@ -160,16 +182,27 @@ class Session:
         for record in records:
             if record.timestamp < 0:
                 record.timestamp = self._node.clock.wall_ms()
-        data = PartitionProduceData(index=partition, records=write_batch(records))
-        request = ProduceRequest(
-            acks=-1,
-            timeout_ms=PRODUCE_TIMEOUT_MS,
-            topic_data=[TopicProduceData(name=topic, partition_data=[data])],
-        )
-        response = await self._local.ask(request, PRODUCE_BY_NAME)
-        (answer,) = response.responses[0].partition_responses
-        _raise_for(answer.error_code, answer.error_message)
-        return answer.base_offset, answer.log_append_time_ms
+
+        async def attempt() -> tuple[int, int]:
+            data = PartitionProduceData(index=partition, records=write_batch(records))
+            request = ProduceRequest(
+                acks=-1,
+                timeout_ms=PRODUCE_TIMEOUT_MS,
+                topic_data=[TopicProduceData(name=topic, partition_data=[data])],
+            )
+            response = await self._asking.leader_of(
+                topic,
+                [partition],
+                request,
+                ProduceResponse,
+                PRODUCE_BY_NAME,
+                rights=[(Operation.WRITE, ResourceType.TOPIC, topic)],
+            )
+            (answer,) = response.responses[0].partition_responses
+            _raise_for(answer.error_code, answer.error_message)
+            return answer.base_offset, answer.log_append_time_ms
+
+        return await self._asking.persist(attempt)
 
     # --- consuming -----------------------------------------------------------------------
 
@@ -188,18 +221,34 @@ class Session:
 
         Those of open transactions, and what follows them, wait for their end, unless `committed` is False.
         """
-        asked = FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=max_bytes)
-        request = FetchRequest(
-            max_wait_ms=wait_ms,
-            min_bytes=1,
-            max_bytes=max_bytes,
-            isolation_level=READ_COMMITTED if committed else READ_UNCOMMITTED,
-            topics=[FetchTopic(topic=topic, partitions=[asked])],
-        )
-        response = await self._local.ask(request, FETCH_BY_NAME, seconds=wait_ms / 1000 + 30)
-        _raise_for(response.error_code)
-        (answer,) = response.responses[0].partitions
-        _raise_for(answer.error_code)
+        until = self._node.clock.monotonic_ms() + wait_ms
+
+        async def attempt() -> PartitionData:
+            asked = FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=max_bytes)
+            request = FetchRequest(
+                max_wait_ms=max(until - self._node.clock.monotonic_ms(), 0) if wait_ms else 0,
+                min_bytes=1,
+                max_bytes=max_bytes,
+                isolation_level=READ_COMMITTED if committed else READ_UNCOMMITTED,
+                topics=[FetchTopic(topic=topic, partitions=[asked])],
+            )
+            response = await self._asking.read(
+                topic,
+                partition,
+                request,
+                FetchResponse,
+                FETCH_BY_NAME,
+                rights=[(Operation.READ, ResourceType.TOPIC, topic)],
+            )
+            _raise_for(response.error_code)
+            (answer,) = response.responses[0].partitions
+            _raise_for(answer.error_code)
+            return answer
+
+        answer = await self._asking.persist(attempt)
+        # Another broker is not waited for as long at once.
+        while not answer.records and self._node.clock.monotonic_ms() < until:
+            answer = await self._asking.persist(attempt)
         batches = answer.records or b""
         if is_quickly_read(batches):
             return _read(answer, offset, max_records, committed)
@@ -221,18 +270,37 @@ class Session:
         return [Bounds(*each) for each in zip(partitions, starts, ends, strict=True)]
 
     async def _list_offsets(self, topic: str, partitions: Sequence[int], timestamp: int) -> list[int]:
+        async def attempt() -> list[int]:
+            found: dict[int, int] = {}
+            leaders: dict[int, list[int]] = {}
+            for each in partitions:
+                leaders.setdefault(self._asking.leader(topic, each), []).append(each)
+            for led in leaders.values():
+                found |= await self._ask_for_offsets(topic, led, timestamp)
+            return [found[each] for each in partitions]
+
+        return await self._asking.persist(attempt)
+
+    async def _ask_for_offsets(self, topic: str, partitions: list[int], timestamp: int) -> dict[int, int]:
         asked = [ListOffsetsPartition(partition_index=each, timestamp=timestamp) for each in partitions]
         request = ListOffsetsRequest(
             replica_id=-1,
             isolation_level=READ_COMMITTED,
             topics=[ListOffsetsTopic(name=topic, partitions=asked)],
         )
-        response = await self._local.ask(request)
+        response = await self._asking.leader_of(
+            topic,
+            partitions,
+            request,
+            ListOffsetsResponse,
+            LIST_OFFSETS_VERSION,
+            rights=[(Operation.DESCRIBE, ResourceType.TOPIC, topic)],
+        )
         found = {}
         for answer in response.topics[0].partitions:
             _raise_for(answer.error_code)
             found[answer.partition_index] = answer.offset
-        return [found[each] for each in partitions]
+        return found
 
     async def commit(self, group: str, topic: str, offsets: Mapping[int, int]) -> None:
         """Store the positions of a group without members, as `kafka-consumer-groups --reset-offsets` does."""
@@ -247,24 +315,41 @@ class Session:
         request = OffsetCommitRequest(
             group_id=group, topics=[OffsetCommitRequestTopic(name=topic, partitions=asked)]
         )
-        response = await self._local.ask(request, OFFSETS_BY_NAME)
-        for answer in response.topics[0].partitions:
-            _raise_for(answer.error_code)
+        rights = [(Operation.READ, ResourceType.GROUP, group), (Operation.READ, ResourceType.TOPIC, topic)]
+
+        async def attempt() -> None:
+            response = await self._asking.coordinator_of(
+                group, request, OffsetCommitResponse, OFFSETS_BY_NAME, rights=rights
+            )
+            for answer in response.topics[0].partitions:
+                _raise_for(answer.error_code)
+
+        await self._asking.persist(attempt)
 
     async def committed(self, group: str, topic: str) -> dict[int, int]:
         """Where a group is in a topic: partition to offset, for those partitions that it has committed."""
         partitions = await self.partitions(topic)
         asked = OffsetFetchRequestTopics(name=topic, partition_indexes=partitions)
         request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=group, topics=[asked])])
-        response = await self._local.ask(request, OFFSETS_BY_NAME)
-        (answer,) = response.groups
-        _raise_for(answer.error_code)
-        committed = {}
-        for each in answer.topics[0].partitions:
-            _raise_for(each.error_code)
-            if each.committed_offset >= 0:
-                committed[each.partition_index] = each.committed_offset
-        return committed
+        rights = [
+            (Operation.DESCRIBE, ResourceType.GROUP, group),
+            (Operation.DESCRIBE, ResourceType.TOPIC, topic),
+        ]
+
+        async def attempt() -> dict[int, int]:
+            response = await self._asking.coordinator_of(
+                group, request, OffsetFetchResponse, OFFSETS_BY_NAME, rights=rights
+            )
+            (answer,) = response.groups
+            _raise_for(answer.error_code)
+            committed = {}
+            for each in answer.topics[0].partitions:
+                _raise_for(each.error_code)
+                if each.committed_offset >= 0:
+                    committed[each.partition_index] = each.committed_offset
+            return committed
+
+        return await self._asking.persist(attempt)
 
 
 def _read(answer: PartitionData, offset: int, max_records: int, committed: bool) -> Read:
