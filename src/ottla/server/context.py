@@ -30,6 +30,12 @@ class Context:
         self.connection = connection
         self.node = node
 
+    @property
+    def at_controller(self) -> bool:
+        """Whether it came by a listener of controllers."""
+        name = self.connection.listener_name
+        return any(each.upper() == name for each in self.node.settings.controller_listener_names)
+
     def allows(self, operation: Operation, resource_type: ResourceType, name: str) -> bool:
         """Whether whoever asks may do this. Everybody may do everything where there is no authorizer."""
         authorizer = self.node.authorizer

@@ -14,6 +14,7 @@ from ottla.config.listener_security import client_auth, uses_sasl, uses_tls
 from ottla.config.listener_settings import listener_settings
 from ottla.config.settings import ConfigError
 from ottla.metadata.image import BROKER_RESOURCE
+from ottla.server.api import SERVED, SERVED_TO_CONTROLLERS
 from ottla.server.connection import Connection, Scratch
 from ottla.server.doors import GRPC, HTTP, KAFKA
 from ottla.server.routes import Intercept, Routes
@@ -54,6 +55,7 @@ class Listener:
         offered: frozenset[str] = frozenset({"kafka"}),
         doors: Doors | None = None,
         protocol: str = "PLAINTEXT",
+        for_controllers: bool = False,
     ) -> None:
         """Raises ConfigError when the keys or the rules of a listener with TLS are no good."""
         self.name = name
@@ -62,7 +64,7 @@ class Listener:
         self.node = node
         self.loop = asyncio.get_running_loop()
         self.scratch = Scratch()
-        self.routes = Routes(intercept)
+        self.routes = Routes(intercept, SERVED_TO_CONTROLLERS if for_controllers else SERVED)
         self._doors = doors
         self._files = files_for_connections()
         self.is_ready = False

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Coroutine, Iterator
-from importlib import import_module
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from typing import Any, Final
 
 from ottla.core.files import Buffer
 from ottla.protocol import apis, codec, headers
 from ottla.protocol.schema import fields_of
-from ottla.server.api import SERVED
+from ottla.server.api import SERVED, Served
 from ottla.server.context import Context
 
 # Upper bounds, in seconds, of the times that `Route.waited` tells apart.
@@ -56,13 +55,12 @@ class Route:
         "write",
     )
 
-    def __init__(self, key: int, version: int) -> None:
-        served = SERVED[key]
+    def __init__(self, key: int, version: int, served: Served | None = None) -> None:
         api = apis.api(key)
         self.key = key
         self.version = version
         self.name = api.name
-        self.handle: Handler = getattr(import_module(f"ottla.server.handlers.{served.name}"), served.name)
+        self.handle: Handler = (served or SERVED[key]).handler()
         self.read = codec.reader(api.request, version)
         self.write = codec.writer(api.response, version)
         self.response_class: Any = api.response
@@ -93,9 +91,12 @@ def _carries_records(cls: Any) -> bool:
 
 
 def records_size(response: Any) -> int:
-    """How many bytes of batches a message has that can: Fetch's and ShareFetch's."""
+    """How many bytes of batches a message has that can: Fetch's and ShareFetch's.
+
+    A piece of a snapshot is not counted: who fetches one asks for the next when it has come.
+    """
     size = 0
-    for topic in response.responses:
+    for topic in getattr(response, "responses", ()):
         for partition in topic.partitions:
             if partition.records is not None:
                 size += len(partition.records)
@@ -105,8 +106,9 @@ def records_size(response: Any) -> int:
 class Routes:
     """The routes met so far. Bounded by the table: at most one per served API and version."""
 
-    def __init__(self, intercept: Intercept | None = None) -> None:
+    def __init__(self, intercept: Intercept | None = None, served: Mapping[int, Served] = SERVED) -> None:
         self._routes: dict[int, Route] = {}
+        self.served = served
         # Asked once per route, when it is made, so that a broker without one pays nothing.
         self.intercept = intercept
 
@@ -117,10 +119,10 @@ class Routes:
         """The route, or None for an API or a version that is not served."""
         route = self._routes.get(key << 16 | version)
         if route is None:
-            served = SERVED.get(key)
+            served = self.served.get(key)
             if served is None or not served.first <= version <= served.last:
                 return None
-            route = self._routes[key << 16 | version] = Route(key, version)
+            route = self._routes[key << 16 | version] = Route(key, version, served)
             if self.intercept is not None:
                 route.handle = self.intercept(route)
         return route

@@ -30,6 +30,7 @@ from ottla.server.config_resources import (
     layers,
 )
 from ottla.server.context import Context
+from ottla.server.controller import ask_controller, seen_here
 
 if TYPE_CHECKING:
     from ottla.runtime.node import Node
@@ -43,8 +44,8 @@ async def alter_configs(request: AlterConfigsRequest, ctx: Context) -> AlterConf
 
     async def forward(resources: list[AlterConfigsResource]) -> Iterable[AlterConfigsResourceResponse]:
         rest = AlterConfigsRequest(resources=resources, validate_only=request.validate_only)
-        response: AlterConfigsResponse = await ctx.node.quorum.submit(rest, ctx.version)
-        await ctx.node.caught_up()
+        response: AlterConfigsResponse = await ask_controller(rest, ctx)
+        await seen_here(ctx)
         return response.responses
 
     outcomes = await alter(request.resources, settle, forward)

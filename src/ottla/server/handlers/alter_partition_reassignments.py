@@ -12,6 +12,7 @@ from ottla.protocol.messages.alter_partition_reassignments import (
 )
 from ottla.server.authorization import check_cluster
 from ottla.server.context import Context
+from ottla.server.controller import ask_controller, seen_here
 
 
 async def alter_partition_reassignments(
@@ -19,10 +20,10 @@ async def alter_partition_reassignments(
 ) -> AlterPartitionReassignmentsResponse:
     try:
         check_cluster(ctx, Operation.ALTER)
-        response: AlterPartitionReassignmentsResponse = await ctx.node.quorum.submit(request, ctx.version)
+        response: AlterPartitionReassignmentsResponse = await ask_controller(request, ctx)
     except KafkaError as error:
         return _refused(request, error)
-    await ctx.node.caught_up()
+    await seen_here(ctx)
     return response
 
 

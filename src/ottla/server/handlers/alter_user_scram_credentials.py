@@ -13,6 +13,7 @@ from ottla.protocol.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsResult,
 )
 from ottla.server.context import Context
+from ottla.server.controller import ask_controller, seen_here
 
 
 async def alter_user_scram_credentials(
@@ -21,7 +22,7 @@ async def alter_user_scram_credentials(
     try:
         if not ctx.allows_on_cluster(Operation.ALTER):
             raise ClusterAuthorizationFailed
-        response: AlterUserScramCredentialsResponse = await ctx.node.quorum.submit(request, ctx.version)
+        response: AlterUserScramCredentialsResponse = await ask_controller(request, ctx)
     except KafkaError as error:
         names = {each.name for each in request.deletions} | {each.name for each in request.upsertions}
         return AlterUserScramCredentialsResponse(
@@ -30,5 +31,5 @@ async def alter_user_scram_credentials(
                 for name in sorted(names)
             ]
         )
-    await ctx.node.caught_up()
+    await seen_here(ctx)
     return response

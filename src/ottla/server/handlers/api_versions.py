@@ -1,4 +1,4 @@
-"""ApiVersions (key 18, versions 0-4): what this broker serves, answered from `server/api.py`.
+"""ApiVersions (key 18, versions 0-4): what is served on this listener, answered from `server/api.py`.
 
 A version we do not know is answered in version 0 with UNSUPPORTED_VERSION and our own range (KIP-511).
 """
@@ -17,7 +17,7 @@ from ottla.protocol.messages.api_versions import (
     FinalizedFeatureKey,
     SupportedFeatureKey,
 )
-from ottla.server.api import API_VERSIONS, SERVED
+from ottla.server.api import API_VERSIONS, SERVED, SERVED_TO_CONTROLLERS
 from ottla.server.context import Context
 
 SOFTWARE_NAME: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
@@ -33,7 +33,7 @@ async def api_versions(request: ApiVersionsRequest, ctx: Context) -> ApiVersions
     return ApiVersionsResponse(
         api_keys=[
             ApiVersion(api_key=row.key, min_version=row.first, max_version=row.last)
-            for row in SERVED.values()
+            for row in (SERVED_TO_CONTROLLERS if ctx.at_controller else SERVED).values()
         ],
         supported_features=[
             SupportedFeatureKey(name=name, min_version=first, max_version=last)

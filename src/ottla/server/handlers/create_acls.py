@@ -9,6 +9,7 @@ from ottla.core.acl import Operation
 from ottla.protocol.errors import ClusterAuthorizationFailed, KafkaError, SecurityDisabled
 from ottla.protocol.messages.create_acls import AclCreationResult, CreateAclsRequest, CreateAclsResponse
 from ottla.server.context import Context, Disconnect
+from ottla.server.controller import ask_controller, seen_here
 
 
 async def create_acls(request: CreateAclsRequest, ctx: Context) -> CreateAclsResponse:
@@ -20,9 +21,9 @@ async def create_acls(request: CreateAclsRequest, ctx: Context) -> CreateAclsRes
             raise ClusterAuthorizationFailed
         if ctx.node.authorizer is None:
             raise SecurityDisabled("No Authorizer is configured.")
-        response: CreateAclsResponse = await ctx.node.quorum.submit(request, ctx.version)
+        response: CreateAclsResponse = await ask_controller(request, ctx)
     except KafkaError as error:
         refused = AclCreationResult(error_code=error.code, error_message=str(error))
         return CreateAclsResponse(results=[refused] * len(request.creations))
-    await ctx.node.caught_up()
+    await seen_here(ctx)
     return response

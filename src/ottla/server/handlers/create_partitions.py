@@ -14,6 +14,7 @@ from ottla.protocol.messages.create_partitions import (
 )
 from ottla.server.authorization import AllowedTopics, refused_topics
 from ottla.server.context import Context
+from ottla.server.controller import ask_controller, seen_here
 
 
 async def create_partitions(request: CreatePartitionsRequest, ctx: Context) -> CreatePartitionsResponse:
@@ -31,7 +32,7 @@ async def create_partitions(request: CreatePartitionsRequest, ctx: Context) -> C
 
 async def _create(request: CreatePartitionsRequest, ctx: Context) -> CreatePartitionsResponse:
     try:
-        response: CreatePartitionsResponse = await ctx.node.quorum.submit(request, ctx.version)
+        response: CreatePartitionsResponse = await ask_controller(request, ctx)
     except KafkaError as error:
         return CreatePartitionsResponse(
             results=[
@@ -40,5 +41,5 @@ async def _create(request: CreatePartitionsRequest, ctx: Context) -> CreateParti
             ]
         )
     if not request.validate_only:
-        await ctx.node.caught_up()
+        await seen_here(ctx)
     return response

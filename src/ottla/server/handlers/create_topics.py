@@ -16,6 +16,7 @@ from ottla.protocol.messages.create_topics import (
 )
 from ottla.server.authorization import AllowedTopics, refused_topics
 from ottla.server.context import Context
+from ottla.server.controller import ask_controller, seen_here
 
 
 async def create_topics(request: CreateTopicsRequest, ctx: Context) -> CreateTopicsResponse:
@@ -54,7 +55,7 @@ def _hide_configs(response: CreateTopicsResponse, ctx: Context) -> None:
 
 async def _create(request: CreateTopicsRequest, ctx: Context) -> CreateTopicsResponse:
     try:
-        response: CreateTopicsResponse = await ctx.node.quorum.submit(request, ctx.version)
+        response: CreateTopicsResponse = await ask_controller(request, ctx)
     except KafkaError as error:
         return CreateTopicsResponse(
             topics=[
@@ -63,5 +64,5 @@ async def _create(request: CreateTopicsRequest, ctx: Context) -> CreateTopicsRes
             ]
         )
     if not request.validate_only:
-        await ctx.node.caught_up()
+        await seen_here(ctx)
     return response

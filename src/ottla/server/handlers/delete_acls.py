@@ -9,6 +9,7 @@ from ottla.core.acl import Operation
 from ottla.protocol.errors import ClusterAuthorizationFailed, KafkaError, SecurityDisabled
 from ottla.protocol.messages.delete_acls import DeleteAclsFilterResult, DeleteAclsRequest, DeleteAclsResponse
 from ottla.server.context import Context, Disconnect
+from ottla.server.controller import ask_controller, seen_here
 
 
 async def delete_acls(request: DeleteAclsRequest, ctx: Context) -> DeleteAclsResponse:
@@ -21,9 +22,9 @@ async def delete_acls(request: DeleteAclsRequest, ctx: Context) -> DeleteAclsRes
             raise ClusterAuthorizationFailed
         if ctx.node.authorizer is None:
             raise SecurityDisabled("No Authorizer is configured.")
-        response: DeleteAclsResponse = await ctx.node.quorum.submit(request, ctx.version)
+        response: DeleteAclsResponse = await ask_controller(request, ctx)
     except KafkaError as error:
         refused = DeleteAclsFilterResult(error_code=error.code, error_message=str(error))
         return DeleteAclsResponse(filter_results=[refused] * len(request.filters))
-    await ctx.node.caught_up()
+    await seen_here(ctx)
     return response

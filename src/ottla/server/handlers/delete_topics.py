@@ -23,6 +23,7 @@ from ottla.protocol.messages.delete_topics import (
 )
 from ottla.server.authorization import AllowedTopics
 from ottla.server.context import Context
+from ottla.server.controller import ask_controller, seen_here
 
 
 async def delete_topics(request: DeleteTopicsRequest, ctx: Context) -> DeleteTopicsResponse:
@@ -42,12 +43,12 @@ async def delete_topics(request: DeleteTopicsRequest, ctx: Context) -> DeleteTop
 
 async def _delete(request: DeleteTopicsRequest, ctx: Context) -> DeleteTopicsResponse:
     try:
-        response: DeleteTopicsResponse = await ctx.node.quorum.submit(request, ctx.version)
+        response: DeleteTopicsResponse = await ask_controller(request, ctx)
     except KafkaError as error:
         return DeleteTopicsResponse(
             responses=[_refused(topic, error) for topic in _asked(request, ctx.version)]
         )
-    await ctx.node.caught_up()
+    await seen_here(ctx)
     return response
 
 

@@ -12,15 +12,16 @@ from ottla.protocol.messages.elect_leaders import (
 )
 from ottla.server.authorization import check_cluster
 from ottla.server.context import Context
+from ottla.server.controller import ask_controller, seen_here
 
 
 async def elect_leaders(request: ElectLeadersRequest, ctx: Context) -> ElectLeadersResponse:
     try:
         check_cluster(ctx, Operation.ALTER)
-        response: ElectLeadersResponse = await ctx.node.quorum.submit(request, ctx.version)
+        response: ElectLeadersResponse = await ask_controller(request, ctx)
     except KafkaError as error:
         return _refused(request, ctx.version, error)
-    await ctx.node.caught_up()
+    await seen_here(ctx)
     return response
 
 

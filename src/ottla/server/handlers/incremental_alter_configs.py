@@ -32,6 +32,7 @@ from ottla.server.config_resources import (
     layers,
 )
 from ottla.server.context import Context
+from ottla.server.controller import ask_controller, seen_here
 
 if TYPE_CHECKING:
     from ottla.runtime.node import Node
@@ -51,8 +52,8 @@ async def incremental_alter_configs(
 
     async def forward(resources: list[AlterConfigsResource]) -> Iterable[AlterConfigsResourceResponse]:
         rest = IncrementalAlterConfigsRequest(resources=resources, validate_only=request.validate_only)
-        response: IncrementalAlterConfigsResponse = await ctx.node.quorum.submit(rest, ctx.version)
-        await ctx.node.caught_up()
+        response: IncrementalAlterConfigsResponse = await ask_controller(rest, ctx)
+        await seen_here(ctx)
         return response.responses
 
     outcomes = await alter(request.resources, settle, forward)

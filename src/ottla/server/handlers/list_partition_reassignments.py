@@ -10,6 +10,7 @@ from ottla.protocol.messages.list_partition_reassignments import (
 )
 from ottla.server.authorization import check_cluster
 from ottla.server.context import Context
+from ottla.server.controller import ask_controller
 
 
 async def list_partition_reassignments(
@@ -17,7 +18,7 @@ async def list_partition_reassignments(
 ) -> ListPartitionReassignmentsResponse:
     try:
         check_cluster(ctx, Operation.DESCRIBE)
-        response: ListPartitionReassignmentsResponse = await ctx.node.quorum.submit(request, ctx.version)
+        response: ListPartitionReassignmentsResponse = await ask_controller(request, ctx)
     except KafkaError as error:
         return ListPartitionReassignmentsResponse(error_code=error.code, error_message=str(error))
     return response

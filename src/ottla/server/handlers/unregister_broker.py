@@ -7,13 +7,14 @@ from ottla.protocol.errors import KafkaError
 from ottla.protocol.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
 from ottla.server.authorization import check_cluster
 from ottla.server.context import Context
+from ottla.server.controller import ask_controller, seen_here
 
 
 async def unregister_broker(request: UnregisterBrokerRequest, ctx: Context) -> UnregisterBrokerResponse:
     try:
         check_cluster(ctx, Operation.ALTER)
-        response: UnregisterBrokerResponse = await ctx.node.quorum.submit(request, ctx.version)
+        response: UnregisterBrokerResponse = await ask_controller(request, ctx)
     except KafkaError as error:
         return UnregisterBrokerResponse(error_code=error.code, error_message=str(error))
-    await ctx.node.caught_up()
+    await seen_here(ctx)
     return response

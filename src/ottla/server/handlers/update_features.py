@@ -11,12 +11,13 @@ from ottla.protocol.messages.update_features import (
 )
 from ottla.server.authorization import check_cluster
 from ottla.server.context import Context
+from ottla.server.controller import ask_controller, seen_here
 
 
 async def update_features(request: UpdateFeaturesRequest, ctx: Context) -> UpdateFeaturesResponse:
     try:
         check_cluster(ctx, Operation.ALTER)
-        response: UpdateFeaturesResponse = await ctx.node.quorum.submit(request, ctx.version)
+        response: UpdateFeaturesResponse = await ask_controller(request, ctx)
     except KafkaError as error:
         return UpdateFeaturesResponse(
             error_code=error.code,
@@ -30,5 +31,5 @@ async def update_features(request: UpdateFeaturesRequest, ctx: Context) -> Updat
             ],
         )
     if not request.validate_only:
-        await ctx.node.caught_up()
+        await seen_here(ctx)
     return response

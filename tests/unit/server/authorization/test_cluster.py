@@ -329,7 +329,9 @@ def test_an_election_is_refused_partition_by_partition(cluster: Surroundings, ve
 
 def test_the_controller_is_not_asked_for_who_may_not_ask_it(cluster: Surroundings) -> None:
     class Unasked:
-        async def submit(self, request: Any, version: int) -> Any:
+        is_active = True
+
+        async def submit(self, request: Any, version: int, caller: Any = None) -> Any:
             raise AssertionError(f"asked for {request}")
 
     cluster.authorize()

@@ -267,7 +267,9 @@ def test_what_this_broker_does_not_know_yet_is_not_left_to_the_controller(cluste
     cluster.authorize(topic(Operation.DESCRIBE, "seen"))
 
     class Ahead:
-        async def submit(self, request: Any, version: int) -> Any:
+        is_active = True
+
+        async def submit(self, request: Any, version: int, caller: Any = None) -> Any:
             raise AssertionError(f"asked for {request}")
 
     cluster.quorum = Ahead()

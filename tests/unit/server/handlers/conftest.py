@@ -75,7 +75,9 @@ class DialledConnection:
 class NoController:
     """A quorum that nobody leads at the moment; tests put something better in its place."""
 
-    async def submit(self, request: Any, version: int) -> Any:
+    is_active = True
+
+    async def submit(self, request: Any, version: int, caller: Any = None) -> Any:
         raise AssertionError(f"nothing was to be asked of the controller, but it got {request}")
 
 
@@ -98,7 +100,9 @@ class RealController:
         )
         self._drawn = itertools.count(1)
 
-    async def submit(self, request: Any, version: int) -> Any:
+    is_active = True
+
+    async def submit(self, request: Any, version: int, caller: Any = None) -> Any:
         # Asking takes a while, even if not long; whoever asks has to be able to wait.
         soon = asyncio.get_running_loop().create_future()
         asyncio.get_running_loop().call_soon(soon.set_result, None)

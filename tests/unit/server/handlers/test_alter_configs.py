@@ -199,7 +199,9 @@ def test_min_insync_replicas_is_not_a_single_brokers(cluster: Any) -> None:
 
 def test_every_resource_hears_that_no_controller_was_found(node: Any) -> None:
     class NoLeader:
-        async def submit(self, request: Any, version: int) -> Any:
+        is_active = True
+
+        async def submit(self, request: Any, version: int, caller: Any = None) -> Any:
             raise NotController("no controller is active")
 
     node.quorum = NoLeader()

@@ -32,7 +32,9 @@ from ottla.server.handlers.update_features import update_features
 
 
 class NoLeader:
-    async def submit(self, request: Any, version: int) -> Any:
+    is_active = True
+
+    async def submit(self, request: Any, version: int, caller: Any = None) -> Any:
         raise NotController("no controller is active")
 
 

@@ -52,7 +52,9 @@ def test_an_id_without_its_epoch_is_refused(cluster: Any, half: dict[str, int]) 
 
 def test_a_client_is_to_try_again_while_there_is_no_controller(node: Any) -> None:
     class NoLeader:
-        async def submit(self, request: Any, version: int) -> Any:
+        is_active = True
+
+        async def submit(self, request: Any, version: int, caller: Any = None) -> Any:
             raise NotController
 
     node.producer_ids = ProducerIds(NoLeader(), node.node_id, lambda: node.broker_epoch)

@@ -222,7 +222,11 @@ class Creating:
         self.error_code = error_code
         self.asked: list[CreateTopicsRequest] = []
 
-    async def submit(self, request: CreateTopicsRequest, version: int) -> CreateTopicsResponse:
+    is_active = True
+
+    async def submit(
+        self, request: CreateTopicsRequest, version: int, caller: Any = None
+    ) -> CreateTopicsResponse:
         self.asked.append(request)
         if not self.error_code:
             for number, topic in enumerate(request.topics):
@@ -290,7 +294,11 @@ def test_a_topic_that_somebody_else_just_created_is_as_good(creating: Any) -> No
     topic_id = Uuid(b"\x60" * 16)
 
     class Raced(Creating):
-        async def submit(self, request: CreateTopicsRequest, version: int) -> CreateTopicsResponse:
+        is_active = True
+
+        async def submit(
+            self, request: CreateTopicsRequest, version: int, caller: Any = None
+        ) -> CreateTopicsResponse:
             creating.apply(
                 stored.TopicRecord(name="new", topic_id=topic_id),
                 stored.PartitionRecord(topic_id=topic_id, replicas=[1], isr=[1], leader=1, leader_epoch=0),
@@ -310,7 +318,11 @@ def test_why_a_topic_cannot_be_created_reaches_the_client(creating: Any) -> None
 
 def test_a_client_is_to_ask_again_while_the_controller_is_away(creating: Any) -> None:
     class Away:
-        async def submit(self, request: CreateTopicsRequest, version: int) -> CreateTopicsResponse:
+        is_active = True
+
+        async def submit(
+            self, request: CreateTopicsRequest, version: int, caller: Any = None
+        ) -> CreateTopicsResponse:
             raise RequestTimedOut
 
     creating.quorum = Away()

@@ -28,7 +28,9 @@ from ottla.server.handlers.delete_topics import delete_topics
 class NoLeader:
     """A quorum in the middle of an election."""
 
-    async def submit(self, request: Any, version: int) -> Any:
+    is_active = True
+
+    async def submit(self, request: Any, version: int, caller: Any = None) -> Any:
         raise NotController("no controller is active")
 
 

@@ -1,0 +1,1 @@
+"""What controllers answer in another way than brokers do."""

@@ -1,0 +1,13 @@
+"""EndQuorumEpoch, key 54, versions 0-1: a leader goes, and tells the voters whom it would prefer."""
+
+from __future__ import annotations
+
+from ottla.core.acl import Operation
+from ottla.protocol.messages.end_quorum_epoch import EndQuorumEpochRequest, EndQuorumEpochResponse
+from ottla.server.authorization import check_cluster
+from ottla.server.context import Context
+
+
+async def end_quorum_epoch(request: EndQuorumEpochRequest, ctx: Context) -> EndQuorumEpochResponse:
+    check_cluster(ctx, Operation.CLUSTER_ACTION)
+    return await ctx.node.quorum.end_quorum_epoch(request)
