@@ -9,31 +9,39 @@ time is of a monotonic clock, in milliseconds.
 from __future__ import annotations
 
 from collections.abc import Callable
-from enum import Enum
-from typing import Any
+from typing import Any, Final
 
+from ottla.protocol.errors import (
+    NONE,
+    FencedLeaderEpoch,
+    KafkaError,
+    NotLeaderOrFollower,
+    UnknownLeaderEpoch,
+)
 from ottla.protocol.messages.begin_quorum_epoch import BeginQuorumEpochRequest, BeginQuorumEpochResponse
 from ottla.protocol.messages.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse
 from ottla.protocol.messages.end_quorum_epoch import EndQuorumEpochRequest, EndQuorumEpochResponse
 from ottla.protocol.messages.fetch import FetchRequest, FetchResponse
 from ottla.protocol.messages.fetch_snapshot import FetchSnapshotRequest, FetchSnapshotResponse
 from ottla.protocol.messages.vote import VoteRequest, VoteResponse
+from ottla.raft import describe
 from ottla.raft.effects import Effect, Send
 from ottla.raft.election_state import ElectionState
+from ottla.raft.fetching_snapshots import FetchingSnapshots
+from ottla.raft.following import Following
+from ottla.raft.leading import Leading
 from ottla.raft.log import RaftLog
 from ottla.raft.membership import Address, Membership, VoterKey
+from ottla.raft.partition import Heading, addresses_in, only_partition
+from ottla.raft.quorum_state import QuorumState
 from ottla.raft.settings import RaftSettings
+from ottla.raft.states import ROLES, Candidate, Leader, Prospective, Resigned, Role
+from ottla.raft.voting import Voting
 
+__all__ = ["NotLeader", "Raft", "Role"]
 
-class Role(Enum):
-    """What a node is in its epoch. One without a vote is an observer: only ever UNATTACHED or FOLLOWER."""
-
-    UNATTACHED = "unattached"
-    PROSPECTIVE = "prospective"
-    CANDIDATE = "candidate"
-    LEADER = "leader"
-    FOLLOWER = "follower"
-    RESIGNED = "resigned"
+# A change of role may make the next one due at once: the only voter goes from unattached to leader in four.
+STEPS: Final = 8
 
 
 class NotLeader(Exception):
@@ -63,110 +71,227 @@ class Raft:
         *,
         can_vote: bool,
     ) -> None:
-        raise NotImplementedError
+        self._quorum = QuorumState(settings, node, log, membership, cluster_id, chance, can_vote=can_vote)
+        self._voting = Voting(self._quorum)
+        self._leading = Leading(self._quorum)
+        self._snapshots = FetchingSnapshots(self._quorum, self._leading)
+        self._following = Following(self._quorum, self._snapshots)
+        latest = log.latest_snapshot
+        if latest is not None and (latest.epoch > log.last_epoch or latest.end_offset > log.end_offset):
+            # It came from a leader, and a crash kept us from putting it in the place of the log.
+            log.truncate_fully(latest)
+            membership.restart(log.snapshot_control(latest))
+            self._quorum.durable_end = log.end_offset
+        if latest is not None and latest.end_offset > 0:
+            self._quorum.advance_high_watermark(latest.end_offset)
+        self._quorum.start(election, now_ms)
+        if self._quorum.is_voter and self._quorum.voters.is_only_voter(node):
+            self._quorum.become_candidate(now_ms)
+        self._poll(now_ms)
 
     # --- what is known -------------------------------------------------------------------------
 
     @property
     def role(self) -> Role:
-        raise NotImplementedError
+        return ROLES[type(self._quorum.state)]
 
     @property
     def epoch(self) -> int:
-        raise NotImplementedError
+        return self._quorum.epoch
 
     @property
     def leader_id(self) -> int:
         """-1 if it is not known."""
-        raise NotImplementedError
+        return self._quorum.leader_id
 
     @property
     def is_leader(self) -> bool:
-        raise NotImplementedError
+        return isinstance(self._quorum.state, Leader)
 
     @property
     def is_voter(self) -> bool:
-        raise NotImplementedError
+        return self._quorum.is_voter
 
     @property
     def leader_address(self) -> Address | None:
         """Where the leader listens for controllers and brokers; None if it is not known, or if it is us."""
-        raise NotImplementedError
+        if isinstance(self._quorum.state, Leader | Resigned):
+            return None
+        return self._quorum.choose(self._quorum.leader_addresses)
 
     @property
     def high_watermark(self) -> int | None:
         """Everything below is committed. None until it is known for the first time; never goes back."""
-        raise NotImplementedError
+        return self._quorum.high_watermark
 
     @property
     def epoch_start_offset(self) -> int:
         """As leader: the offset of our LeaderChange record. The log is ours once that is committed."""
-        raise NotImplementedError
+        assert isinstance(self._quorum.state, Leader)
+        return self._quorum.state.leading.start_offset
 
     # --- time ----------------------------------------------------------------------------------
 
     def deadline(self) -> int | None:
         """When to call `expire` next; changes with every call."""
-        raise NotImplementedError
+        state = self._quorum.state
+        if isinstance(state, Leader):
+            return self._leading.deadline(state)
+        if isinstance(state, Resigned):
+            return self._leading.resigned_deadline(state)
+        if isinstance(state, Prospective | Candidate):
+            return self._voting.deadline(state)
+        return self._following.deadline(state)
 
     def expire(self, now_ms: int) -> None:
-        raise NotImplementedError
+        self._poll(now_ms)
 
     # --- our own log ---------------------------------------------------------------------------
 
     def append(self, batch: bytearray) -> int:
         """Append as leader, answers the offset of its first record. Raises `NotLeader`."""
-        raise NotImplementedError
+        if not isinstance(self._quorum.state, Leader):
+            raise NotLeader
+        offset = self._quorum.log.append(batch, self._quorum.epoch)
+        self._quorum.grown()
+        return offset
 
     def synced(self, end_offset: int, now_ms: int) -> None:
         """Everything below is on our own disk."""
-        raise NotImplementedError
+        quorum = self._quorum
+        quorum.durable_end = max(quorum.durable_end, min(end_offset, quorum.log.end_offset))
+        if isinstance(quorum.state, Leader):
+            self._leading.persisted(quorum.state)
+        self._poll(now_ms)
 
     # --- requests of others --------------------------------------------------------------------
 
     def vote(self, request: VoteRequest, now_ms: int) -> VoteResponse:
-        raise NotImplementedError
+        response = self._voting.vote(request, now_ms)
+        self._poll(now_ms)
+        return response
 
     def begin_quorum_epoch(self, request: BeginQuorumEpochRequest, now_ms: int) -> BeginQuorumEpochResponse:
-        raise NotImplementedError
+        response = self._following.begin_quorum_epoch(request, now_ms)
+        self._poll(now_ms)
+        return response
 
     def end_quorum_epoch(self, request: EndQuorumEpochRequest, now_ms: int) -> EndQuorumEpochResponse:
-        raise NotImplementedError
+        response = self._following.end_quorum_epoch(request, now_ms)
+        self._poll(now_ms)
+        return response
 
     def fetch(self, request: FetchRequest, now_ms: int, *, waited: bool = False) -> FetchResponse | None:
         """None: there is nothing to say yet. Ask again after anything has changed (log end, high watermark,
         role, epoch), and for the last time, with `waited`, when the request's `max_wait_ms` are over."""
-        raise NotImplementedError
+        return self._leading.fetch(request, now_ms, waited=waited)
 
     def fetch_snapshot(self, request: FetchSnapshotRequest, now_ms: int) -> FetchSnapshotResponse:
-        raise NotImplementedError
+        return self._snapshots.fetch_snapshot(request, now_ms)
 
     def describe(
         self, request: DescribeQuorumRequest, version: int, now_ms: int, wall_ms: int
     ) -> DescribeQuorumResponse:
-        raise NotImplementedError
+        return describe.describe(request, self._quorum, version, now_ms, wall_ms)
 
     # --- answers of others ---------------------------------------------------------------------
 
     def answered(self, sent: Send, response: Any, now_ms: int) -> None:
         """The answer to a request, of the response type that goes with it."""
-        raise NotImplementedError
+        if not self._quorum.requests.answered(sent):
+            return
+        try:
+            is_good = self._take(sent, response, now_ms)
+        except KafkaError:
+            # An answer that makes no sense is as good as none.
+            is_good = False
+        if is_good:
+            self._quorum.requests.succeeded(sent.to)
+        else:
+            self._quorum.requests.back_off(sent.to, now_ms)
+        self._poll(now_ms)
 
     def failed(self, sent: Send, now_ms: int, *, unsupported: bool = False) -> None:
         """No connection, or no answer in time; or the other node does not know such requests."""
-        raise NotImplementedError
+        if not self._quorum.requests.answered(sent):
+            return
+        self._quorum.requests.back_off(sent.to, now_ms)
+        if unsupported and isinstance(sent.request, VoteRequest):
+            self._voting.unsupported(now_ms)
+        self._poll(now_ms)
 
     def resign(self, now_ms: int) -> None:
         """The orderly end of a leader before it stops: asks the others to elect somebody. Else nothing."""
-        raise NotImplementedError
+        if isinstance(self._quorum.state, Leader):
+            self._quorum.become_resigned(now_ms)
+            self._poll(now_ms)
 
     @property
     def is_resigning(self) -> bool:
         """Whether there are voters that have not heard yet that we resigned."""
-        raise NotImplementedError
+        return isinstance(self._quorum.state, Resigned) and bool(self._quorum.state.unacknowledged)
 
     # --- what is to be done --------------------------------------------------------------------
 
     def take_effects(self) -> list[Effect]:
         """What is to be done since the last call, in this order."""
-        raise NotImplementedError
+        effects, self._quorum.effects = self._quorum.effects, []
+        return effects
+
+    # --- inside --------------------------------------------------------------------------------
+
+    def _poll(self, now_ms: int) -> None:
+        """Do what is due in this state, and in the states that it leads to."""
+        for _ in range(STEPS):
+            state = self._quorum.state
+            if isinstance(state, Leader):
+                self._leading.poll(state, now_ms)
+            elif isinstance(state, Resigned):
+                self._leading.poll_resigned(state, now_ms)
+            elif isinstance(state, Prospective | Candidate):
+                self._voting.poll(state, now_ms)
+            else:
+                self._following.poll(state, now_ms)
+            if state is self._quorum.state:
+                return
+
+    def _take(self, sent: Send, response: Any, now_ms: int) -> bool:
+        """Whether the answer was of use, so that the same node may be asked again at once."""
+        heading = self._heading(sent, response)
+        quorum = self._quorum
+        error = heading.error_code
+        if error == UnknownLeaderEpoch.code or heading.epoch < quorum.epoch:
+            return error == NONE  # it is behind us
+        if heading.epoch > quorum.epoch or error in (FencedLeaderEpoch.code, NotLeaderOrFollower.code):
+            before = quorum.state
+            quorum.discover(heading.leader_id, heading.epoch, heading.addresses, now_ms)
+            return quorum.state is not before
+        if heading.leader_id >= 0 and not quorum.has_leader:
+            quorum.discover(heading.leader_id, heading.epoch, heading.addresses, now_ms)
+            return True
+        if error != NONE:
+            return False
+        if isinstance(response, VoteResponse):
+            self._voting.answered(sent, response)
+        elif isinstance(response, FetchResponse):
+            self._following.answered(sent, response, now_ms)
+        elif isinstance(response, FetchSnapshotResponse):
+            self._snapshots.answered(response, now_ms)
+        elif isinstance(response, EndQuorumEpochResponse) and isinstance(quorum.state, Resigned):
+            quorum.state.unacknowledged.discard(sent.node_id)
+        return True
+
+    def _heading(self, sent: Send, response: Any) -> Heading:
+        if isinstance(response, VoteResponse):
+            return self._voting.heading(response)
+        if isinstance(response, FetchResponse):
+            return self._following.heading(response)
+        if isinstance(response, FetchSnapshotResponse):
+            return self._snapshots.heading(response)
+        assert isinstance(response, BeginQuorumEpochResponse | EndQuorumEpochResponse), sent
+        if response.error_code:
+            return Heading(response.error_code, -1, -1, ())
+        partition: Any = only_partition(response.topics)  # both have the same fields
+        leader_id = partition.leader_id
+        addresses = addresses_in(response.node_endpoints, leader_id, self._quorum.listener_name)
+        return Heading(partition.error_code, leader_id, partition.leader_epoch, addresses)
