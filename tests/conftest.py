@@ -24,9 +24,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--bootstrap", default=None, help="run the interop tests against this running broker (host:port)"
     )
+    group.addoption("--heavy", action="store_true", help="run the tests that take long as well")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not config.getoption("--heavy"):
+        left_out = [item for item in items if item.get_closest_marker("heavy")]
+        items[:] = [item for item in items if not item.get_closest_marker("heavy")]
+        config.hook.pytest_deselected(items=left_out)
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "heavy: takes long; runs with --heavy only")
     # No test is about time, and a busy machine must not fail one.
     hypothesis.settings.register_profile("patient", deadline=None)
     hypothesis.settings.load_profile("patient")

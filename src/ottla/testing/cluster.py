@@ -74,6 +74,10 @@ class TestNode(TestBroker):
         """Whether it has a process that is not paused."""
         return self._process is not None and self._process.poll() is None and not self._paused
 
+    @property
+    def is_paused(self) -> bool:
+        return self._paused
+
     def stop(self) -> None:
         """Stop it cleanly: it hands over what it leads first. Raises `BrokerFailed` if it does not end."""
         process = self._process
@@ -121,6 +125,7 @@ class TestCluster:
     """Several nodes to write tests against. Use it as a context manager, or `start` and `close` it."""
 
     __test__ = False
+    node_class: type[TestNode] = TestNode
 
     def __init__(
         self, nodes: int = 3, properties: Mapping[str, str] | None = None, *, route: Route | None = None
@@ -131,6 +136,7 @@ class TestCluster:
         self._route = route
         self._names = itertools.count(1)
         self._root: Path | None = None
+        self.cluster_id = ""
         self.nodes: list[TestNode] = []
 
     # --- start and stop ------------------------------------------------------------------
@@ -173,6 +179,13 @@ class TestCluster:
         if self._root is not None:
             shutil.rmtree(self._root, ignore_errors=True)
             self._root = None
+
+    def keep(self, where: Path) -> None:
+        """Copy what all nodes have, data and logs, for somebody to look at after the end."""
+        for node in self.nodes:
+            if node._root is not None and node._root.exists():
+                shutil.copytree(node._root, where / f"node-{node.id}", dirs_exist_ok=True)
+                (where / f"node-{node.id}" / "broker.log").write_text(node.log_text)
 
     def __enter__(self) -> Self:
         try:
@@ -300,10 +313,10 @@ class TestCluster:
         chosen = {id: (next(ports), next(ports), next(ports)) for id in range(1, self._size + 1)}
         route: Route = self._route or (lambda _node, _listener, port: port)
         voters = {id: f"{id}@127.0.0.1:{route(id, 'CONTROLLER', at[1])}" for id, at in chosen.items()}
-        cluster_id = _new_id()
+        self.cluster_id = _new_id()
         for id, (port, controller, internal) in chosen.items():
             home = root / f"node-{id}"
-            _format(home / "data", id, cluster_id)
+            _format(home / "data", id, self.cluster_id)
             listeners = [f"PLAINTEXT://127.0.0.1:{port}"]
             routed: dict[str, str] = {}
             if self._route is not None:
@@ -326,7 +339,7 @@ class TestCluster:
                 **routed,
                 **self._given,
             }
-            self.nodes.append(TestNode(id, home, properties, port))
+            self.nodes.append(self.node_class(id, home, properties, port))
 
     def _each(self, act: Callable[[TestNode], None], nodes: Sequence[TestNode]) -> None:
         """All at once: nodes that start need each other, and nodes that stop hand over to each other."""
