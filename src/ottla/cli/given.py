@@ -31,6 +31,12 @@ class Given(NamedTuple):
 
 def properties(given: Given, environment: Mapping[str, str]) -> dict[str, str]:
     """Every property in force, with development defaults for what nobody gave. Raises ConfigError."""
+    found = said(given, environment)
+    return {**development_defaults(found), **found}
+
+
+def said(given: Given, environment: Mapping[str, str]) -> dict[str, str]:
+    """The properties that somebody gave. Raises ConfigError."""
     found: dict[str, str] = {}
     if given.config is not None:
         found |= _checked(str(given.config), _read(given.config))
@@ -42,7 +48,7 @@ def properties(given: Given, environment: Mapping[str, str]) -> dict[str, str]:
         found["ottla.allow.insecure.listeners"] = "true"
     if given.port is not None:
         found["listeners"] = _with_port(found, given.port)
-    return {**development_defaults(found), **found}
+    return found
 
 
 def from_environment(environment: Mapping[str, str]) -> dict[str, str]:

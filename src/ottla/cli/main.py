@@ -115,6 +115,12 @@ def serve(
             "[name=alice,password-file=FILE]; may be given many times.",
         ),
     ] = None,
+    processes: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", help="Run a cluster of N nodes on this machine, on N ports from this one on."
+        ),
+    ] = None,
 ) -> None:
     """Run a broker, on 127.0.0.1:9092 unless told otherwise.
 
@@ -132,6 +138,12 @@ def serve(
         data_dir=data_dir,
         insecure=insecure,
     )
+    if processes is not None:
+        from ottla.cli.processes import serve_processes
+
+        if add_scram:
+            raise typer.BadParameter("--add-scram is for a node alone; add users with `ottla user`")
+        raise typer.Exit(serve_processes(processes, given, log_level.value))
     raise typer.Exit(command.serve(given, log_level.value, tuple(add_scram or ())))
 
 

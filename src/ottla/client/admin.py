@@ -43,6 +43,7 @@ from ottla.protocol.messages.describe_quorum import (
     DescribeQuorumRequest,
     DescribeQuorumResponse,
     PartitionData,
+    PartitionDataResponse,
     TopicData,
 )
 from ottla.protocol.messages.incremental_alter_configs import (
@@ -209,29 +210,39 @@ async def alter_configs(
 
 
 async def describe_cluster(cluster: Cluster) -> DescribeClusterResponse:
+    """The brokers; those that are fenced as well, where the cluster tells of them."""
+
     async def once() -> DescribeClusterResponse:
-        response = await cluster.ask(DescribeClusterRequest(), DescribeClusterResponse)
+        try:
+            request = DescribeClusterRequest(include_fenced_brokers=True)
+            response = await cluster.ask(request, DescribeClusterResponse)
+        except UnsupportedRequest:
+            response = await cluster.ask(DescribeClusterRequest(), DescribeClusterResponse)
         check(response.error_code, "the cluster", response.error_message)
         return response
 
     return await cluster.persist(once)
 
 
-async def quorum_leader(cluster: Cluster) -> int | None:
-    """The controller that leads the metadata quorum; None where there is no such quorum.
+async def describe_quorum(cluster: Cluster) -> PartitionDataResponse | None:
+    """The metadata quorum as its leader sees it; None where there is no such quorum.
 
-    Brokers name one in Metadata and DescribeCluster too, but Apache Kafka's name any broker that is alive.
+    Brokers name a controller in Metadata and DescribeCluster too, but Apache Kafka's name any broker alive.
     """
     partition = PartitionData(partition_index=0)
     request = DescribeQuorumRequest(topics=[TopicData(topic_name=CLUSTER_METADATA, partitions=[partition])])
-    try:
+
+    async def once() -> PartitionDataResponse:
         response = await cluster.ask(request, DescribeQuorumResponse)
+        check(response.error_code, "the quorum", response.error_message)
+        ((found,),) = [topic.partitions for topic in response.topics]
+        check(found.error_code, "the quorum", found.error_message)
+        return found
+
+    try:
+        return await cluster.persist(once)
     except UnsupportedRequest:
         return None
-    check(response.error_code, "the quorum", response.error_message)
-    ((found,),) = [topic.partitions for topic in response.topics]
-    check(found.error_code, "the quorum", found.error_message)
-    return found.leader_id if found.leader_id >= 0 else None
 
 
 async def describe_log_dirs(cluster: Cluster, broker: int) -> DescribeLogDirsResponse:
