@@ -7,7 +7,7 @@ first record once old records are gone, and every append is synced before anybod
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,7 +21,7 @@ from ottla.core.types import CLUSTER_METADATA, TopicPartition
 from ottla.metadata import framing
 from ottla.metadata.image import Image, MetadataRecord
 from ottla.metadata.versions import DEFAULT_FEATURES, METADATA_VERSION
-from ottla.protocol.batch import iter_batches, read_records
+from ottla.protocol.batch import iter_batches, read_header, read_records
 from ottla.protocol.control import read_control_records
 from ottla.protocol.stored.metadata import FeatureLevelRecord, UserScramCredentialRecord
 from ottla.raft.election_state import ElectionState, from_json
@@ -87,13 +87,15 @@ def format_directories(
     log_directories: Sequence[str],
     metadata_directory: str,
     files: Files,
-    first: Membership,
+    first: Membership | None,
     now_ms: int,
     first_users: Sequence[UserScramCredentialRecord] = (),
 ) -> None:
-    """Make what `kafka-storage format --standalone` makes, beside `meta.properties`. Belongs in a thread.
+    """Make what `kafka-storage format` makes, beside `meta.properties`. Belongs in a thread.
 
-    The first users are those of `--add-scram`: a cluster that nobody can log in to cannot be given any later.
+    `first` are the voters that the log begins with (`--standalone`, `--initial-controllers`); None if the
+    configuration names them (kraft.version 0), or if they are to be learnt from others. The first users are
+    those of `--add-scram`: a cluster that nobody can log in to cannot be given any later.
 
     The metadata log's directory comes last, with a single rename: as long as it is missing, formatting starts
     over.
@@ -114,10 +116,11 @@ def format_directories(
         files.mkdir(half_made)
     # For this user alone: keys that stand for passwords, and passwords that were altered, are in there.
     Path(half_made).chmod(0o700)
-    snapshot = snapshot_bytes(
-        (), 0, control=first.records(), epoch=FIRST_SNAPSHOT.epoch, last_timestamp=now_ms, now_ms=now_ms
-    )
-    write_snapshot(files, f"{half_made}/{FIRST_SNAPSHOT.file_name}", snapshot, sync=False)
+    if first is not None:
+        snapshot = snapshot_bytes(
+            (), 0, control=first.records(), epoch=FIRST_SNAPSHOT.epoch, last_timestamp=now_ms, now_ms=now_ms
+        )
+        write_snapshot(files, f"{half_made}/{FIRST_SNAPSHOT.file_name}", snapshot, sync=False)
     content = format_partition_metadata(METADATA_TOPIC_ID)
     write_file(files, f"{half_made}/{PARTITION_METADATA}", content, sync=True)
     files.sync_directory(half_made)
@@ -126,9 +129,19 @@ def format_directories(
 
 
 def open_metadata_log(
-    log_directory: str, files: Files, settings: BrokerSettings, *, now_ms: int, clean_shutdown: bool
+    log_directory: str,
+    files: Files,
+    settings: BrokerSettings,
+    *,
+    now_ms: int,
+    clean_shutdown: bool,
+    is_alone: Callable[[Membership], bool] = lambda membership: True,
 ) -> MetadataLog:
-    """Read what is there: the latest snapshot, and the log from there on. Belongs in a thread."""
+    """Read what is there: the latest snapshot, and the log from there on. Belongs in a thread.
+
+    Who votes counts up to the very end of the log. The image has what is known to be committed: the snapshot,
+    and the log as well where `is_alone` says of the voters that there is nobody who could take it back.
+    """
     directory = path_in(log_directory)
     _remove_leftovers(directory, files)
     snapshots = find_snapshots(directory)
@@ -158,7 +171,14 @@ def open_metadata_log(
     start = _load_snapshot(found)
     if log.end_offset < start:
         log.truncate_fully(start)
-    _replay(found, start)
+    if log.recovery_point < log.end_offset:
+        # Whoever votes and is voted for by what is in this log must not lose it any more.
+        log.flush()
+    _read_membership(found, start)
+    if is_alone(found.membership):
+        for batch in read_batches(log, start, log.end_offset):
+            fold_batch(found, batch, start)
+        found.image.take_delta()
     return found
 
 
@@ -219,27 +239,34 @@ def _load_snapshot(found: MetadataLog) -> int:
     return found.log.start_offset
 
 
-def _replay(found: MetadataLog, offset: int) -> None:
-    log = found.log
-    while offset < log.end_offset:
-        for header, batch in iter_batches(log.read(offset, READ_BYTES, log.end_offset)):
+def read_batches(log: Log, offset: int, end_offset: int) -> Iterator[memoryview]:
+    """The batches of the log from the one that holds `offset` on, all of it below `end_offset`."""
+    while offset < end_offset:
+        for header, batch in iter_batches(log.read(offset, READ_BYTES, end_offset)):
             if header.last_offset >= offset:
-                _fold(found, header.is_control, offset, batch)
-                found.image.epoch = header.partition_leader_epoch
-                found.last_timestamp = header.max_timestamp
-                found.bytes_since_snapshot += header.size
+                yield batch
             offset = max(offset, header.last_offset + 1)
-    found.image.take_delta()
 
 
-def _fold(found: MetadataLog, is_control: bool, offset: int, batch: memoryview) -> None:
-    if is_control:
-        for control in read_control_records(batch):
-            found.membership.apply(control)
-    else:
+def fold_batch(store: MetadataLog, batch: memoryview, offset: int) -> None:
+    """Fold the records of a committed batch into the image, from `offset` on if it begins before that."""
+    header, image = read_header(batch), store.image
+    if not header.is_control:
         for record in read_records(batch):
             if record.offset >= offset:
-                found.image.apply(framing.decode(record.value or b""), record.offset)
+                image.apply(framing.decode(record.value or b""), record.offset)
+    # The epoch is that of the last record, whatever it is: both together name a place in the log.
+    image.offset, image.epoch = header.last_offset, header.partition_leader_epoch
+    store.last_timestamp = header.max_timestamp
+    store.bytes_since_snapshot += header.size
+
+
+def _read_membership(found: MetadataLog, start: int) -> None:
+    log = found.log
+    for batch in read_batches(log, start, log.end_offset):
+        if read_header(batch).is_control:
+            for control in read_control_records(batch):
+                found.membership.apply(control)
 
 
 def _remove_leftovers(directory: str, files: Files) -> None:

@@ -200,7 +200,17 @@ class Quorum:
         """Who leads the quorum as far as this node knows, -1 if it does not."""
         return self._home.node_id
 
-    async def submit(self, request: Any, version: int, caller: Caller | None = None) -> Any:
+    async def caught_up(self) -> None:
+        """Return when the image has all that was committed in the cluster when this was called.
+
+        That takes a leader, so it may take as long as there is none. To be called once the controller
+        listener is open (others have to reach us to make one), and before the logs of partitions are loaded.
+        """
+        await self._committed()
+
+    async def submit(
+        self, request: Any, version: int, caller: Caller | None = None, *, within: float | None = None
+    ) -> Any:
         """The controller's answer to a request, once all that it rests on is committed.
 
         If another node is the active controller it is asked there: in the name of `caller`, if it is a

@@ -22,6 +22,7 @@ from ottla.protocol.batch import Record, crc_ok, iter_batches, read_records, wri
 from ottla.protocol.control import ControlRecord, ControlRecordType, control_batch, read_control_records
 from ottla.protocol.errors import KafkaError
 from ottla.protocol.stored.quorum import SnapshotFooterRecord, SnapshotHeaderRecord
+from ottla.raft.log import SnapshotId as RaftSnapshotId
 from ottla.raft.membership import ControlValue
 from ottla.storage.files import write_whole
 
@@ -37,11 +38,10 @@ BATCH_BYTES: Final = 1 << 20
 _NAME: Final = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
 
 
-class SnapshotId(NamedTuple):
-    """Where a snapshot ends in the log, and the epoch of the last record in it."""
+class SnapshotId(RaftSnapshotId):
+    """Where a snapshot ends in the log, and the epoch of the last record in it; as a file it has a name."""
 
-    end_offset: int
-    epoch: int
+    __slots__ = ()
 
     @property
     def file_name(self) -> str:
@@ -58,6 +58,10 @@ class Snapshot(NamedTuple):
     control: list[ControlRecord]
     records: list[MetadataRecord]
     last_timestamp: int
+
+
+def snapshot_path(directory: str, snapshot: RaftSnapshotId) -> str:
+    return f"{directory}/{SnapshotId(*snapshot).file_name}"
 
 
 def find_snapshots(directory: str) -> list[SnapshotId]:
@@ -89,6 +93,19 @@ def read_snapshot(path: str) -> Snapshot:
         raise DamagedSnapshot(f"{path} does not end with a snapshot footer")
     header_record = codec.decode(SnapshotHeaderRecord, 0, control[0].value)
     return Snapshot(control, records, header_record.last_contained_log_timestamp)
+
+
+def read_control(path: str) -> list[ControlRecord]:
+    """The control records of a snapshot; raises `DamagedSnapshot` unless they can be read."""
+    try:
+        return [
+            record
+            for header, batch in iter_batches(Path(path).read_bytes())
+            if header.is_control
+            for record in read_control_records(batch)
+        ]
+    except (KafkaError, ValueError, OSError) as error:
+        raise DamagedSnapshot(f"{path}: {error}") from error
 
 
 def snapshot_bytes(
