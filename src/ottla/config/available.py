@@ -1,7 +1,7 @@
 """What a property file may ask for and this broker does not have yet.
 
-It is refused: a broker that went on without it would be open where the file has closed it, or alone
-where the file has it join others, and nobody would be told.
+It is refused: a broker that went on without it would be open where the file has closed it, and nobody would
+be told.
 """
 
 from __future__ import annotations
@@ -36,20 +36,3 @@ def check_available(settings: BrokerSettings) -> None:
             )
     if settings.remote_log_storage_system_enable:
         raise ConfigError("remote.log.storage.system.enable: there is no tiered storage yet")
-    _check_alone(settings)
-
-
-def _check_alone(settings: BrokerSettings) -> None:
-    if set(settings.process_roles) != {"broker", "controller"}:
-        raise ConfigError(
-            f"process.roles={','.join(settings.process_roles)}: a node that is not both is not available "
-            "yet: set broker,controller"
-        )
-    for name, nodes in (
-        ("controller.quorum.voters", settings.controller_quorum_voters),
-        ("controller.quorum.bootstrap.servers", settings.controller_quorum_bootstrap_servers),
-    ):
-        if len(nodes) > 1:
-            raise ConfigError(
-                f"{name}: clusters of several nodes are not available yet: name this node alone, or nothing"
-            )

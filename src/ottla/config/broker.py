@@ -21,6 +21,7 @@ from ottla.config.areas.sasl import SaslSettings
 from ottla.config.areas.security import SecuritySettings
 from ottla.config.areas.share_groups import ShareGroupSettings
 from ottla.config.areas.transactions import TransactionSettings
+from ottla.config.development import development_defaults as development_defaults
 from ottla.config.names import is_passed_through, refuse_removed
 from ottla.config.settings import LONG_MAX, ConfigError, MiB, declared, load, settings
 from ottla.core.principal import Principal, parse_principal
@@ -159,47 +160,6 @@ def overlaid(
                 continue
             named[name] = value
     return broker_settings(named)
-
-
-def development_defaults(given: Mapping[str, str] | None = None) -> dict[str, str]:
-    """What `ottla serve` assumes where nothing is given; Apache Kafka's defaults ask for a cluster.
-
-    It listens on this machine only, keeps its data in ./data, and has one replica of the internal
-    topics, so that groups and transactions work on a single node. A group's first member waits a tenth
-    of a second for others, since three seconds are long on a laptop. Only what `given` leaves open is
-    returned, and for a node that is not alone nothing about replicas and groups.
-    """
-    given = given or {}
-    defaults = {}
-    if "node.id" not in given and "broker.id" not in given:
-        defaults["node.id"] = "1"
-    if "process.roles" not in given:
-        defaults["process.roles"] = "broker,controller"
-    if "listeners" not in given:
-        defaults["listeners"] = "PLAINTEXT://127.0.0.1:9092"
-    if "log.dirs" not in given and "log.dir" not in given:
-        defaults["log.dirs"] = "data"
-    if _is_alone(given):
-        for name in (
-            "offsets.topic.replication.factor",
-            "transaction.state.log.replication.factor",
-            "transaction.state.log.min.isr",
-            "share.coordinator.state.topic.replication.factor",
-            "share.coordinator.state.topic.min.isr",
-        ):
-            if name not in given:
-                defaults[name] = "1"
-        if "group.initial.rebalance.delay.ms" not in given:
-            defaults["group.initial.rebalance.delay.ms"] = "100"
-    return defaults
-
-
-def _is_alone(given: Mapping[str, str]) -> bool:
-    """Whether these are the properties of a cluster of one."""
-    peers = ("controller.quorum.voters", "controller.quorum.bootstrap.servers")
-    return "controller" in given.get("process.roles", "controller") and all(
-        "," not in given.get(name, "") for name in peers
-    )
 
 
 def check_together(broker: BrokerSettings) -> None:

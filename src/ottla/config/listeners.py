@@ -20,6 +20,8 @@ from ottla.config.areas.own import DOORS
 from ottla.config.available import check_available
 from ottla.config.broker import BrokerSettings, broker_settings
 from ottla.config.listener_security import authenticates, check_security, uses_sasl
+from ottla.config.listener_settings import listener_settings
+from ottla.config.roles import check_roles, is_alone
 from ottla.config.settings import ConfigError
 
 # In the order of their numbers on the wire and in the metadata log.
@@ -71,9 +73,10 @@ class Listeners(NamedTuple):
         controller_names = {name.upper() for name in settings.controller_listener_names}
         controllers = tuple(each for each in listeners if each.name in controller_names)
         clients = tuple(each for each in listeners if each.name not in controller_names)
-        _check_roles(settings, clients, controllers, controller_names)
+        check_roles(settings, clients, controllers, protocols)
         _check_doors(settings, clients)
         advertised = _advertised(settings, listeners, protocols)
+        _check_reachable(settings, listeners, advertised)
         inter_broker = _inter_broker(settings, clients)
         return cls(clients, controllers, advertised, inter_broker, protocols)
 
@@ -124,12 +127,32 @@ def _check_doors(settings: BrokerSettings, clients: tuple[SocketAddress, ...]) -
 def check_static(static: Mapping[str, str]) -> BrokerSettings:
     """The settings of a property file, listeners and all. Raises ConfigError with one clear line."""
     settings = broker_settings(static)
+    if "inter.broker.listener.name" in static and "security.inter.broker.protocol" in static:
+        raise ConfigError(
+            "Only one of inter.broker.listener.name and security.inter.broker.protocol should be set."
+        )
     listeners = Listeners.parse(settings)
     for each in listeners.clients + listeners.controllers:
         check_security(settings, static, each.name, each.protocol)
     listeners.check_exposure(settings, static)
+    if not is_alone(settings):
+        _check_among_brokers(settings, static, listeners)
     check_available(settings)
     return settings
+
+
+def _check_among_brokers(settings: BrokerSettings, static: Mapping[str, str], listeners: Listeners) -> None:
+    """What brokers speak among themselves, they have to take."""
+    name = listeners.inter_broker
+    if not listeners.clients or not uses_sasl(listeners.protocols[name]):
+        return
+    own = listener_settings(settings, static, name)
+    mechanism = own.sasl_mechanism_inter_broker_protocol
+    if mechanism not in own.sasl_enabled_mechanisms:
+        raise ConfigError(
+            f"sasl.mechanism.inter.broker.protocol: {mechanism} is not in sasl.enabled.mechanisms of "
+            f"listener {name}, which brokers use among themselves"
+        )
 
 
 def _protocols(settings: BrokerSettings) -> dict[str, str]:
@@ -148,8 +171,12 @@ def _protocols(settings: BrokerSettings) -> dict[str, str]:
                 f"Invalid security protocol `{protocol}` defined in listener.security.protocol.map"
             )
         protocols[name.upper()] = protocol.upper()
-    # As in Kafka, controller listeners are PLAINTEXT where nothing says otherwise.
-    if settings.listener_security_protocol_map == BrokerSettings().listener_security_protocol_map:
+    # As in Kafka, controller listeners are PLAINTEXT where nothing says otherwise and no listener is secured.
+    secured = any(each.upper().startswith(("SSL:", "SASL_")) for each in settings.listeners)
+    if (
+        settings.listener_security_protocol_map == BrokerSettings().listener_security_protocol_map
+        and not secured
+    ):
         for name in settings.controller_listener_names:
             protocols.setdefault(name.upper(), "PLAINTEXT")
     return protocols
@@ -192,49 +219,6 @@ def _check_distinct(listeners: tuple[SocketAddress, ...]) -> None:
                 raise ConfigError(f"listeners: {other} and {one} are on the same port")
 
 
-def _check_roles(
-    settings: BrokerSettings,
-    clients: tuple[SocketAddress, ...],
-    controllers: tuple[SocketAddress, ...],
-    controller_names: set[str],
-) -> None:
-    roles = settings.process_roles
-    found = {each.name for each in controllers}
-    if "controller" in roles:
-        missing = [name for name in settings.controller_listener_names if name.upper() not in found]
-        if missing:
-            raise ConfigError(f"controller.listener.names: there is no listener named {', '.join(missing)}")
-        voters = _voter_ids(settings)
-        if voters and settings.node_id not in voters:
-            raise ConfigError(
-                f"controller.quorum.voters: node.id {settings.node_id} is not among the voters, "
-                "but process.roles has the controller role"
-            )
-    if "broker" in roles and not clients:
-        raise ConfigError("listeners: every listener is in controller.listener.names, so clients have none")
-    if roles == ("broker",):
-        if controllers:
-            raise ConfigError(
-                f"listeners: {controllers[0].name} is in controller.listener.names, "
-                "but process.roles has only the broker role"
-            )
-        if not settings.controller_quorum_bootstrap_servers and not settings.controller_quorum_voters:
-            raise ConfigError(
-                "process.roles=broker needs controller.quorum.bootstrap.servers to find the controllers"
-            )
-        if not controller_names:
-            raise ConfigError("process.roles=broker needs controller.listener.names to reach the controllers")
-    if roles == ("controller",) and clients:
-        raise ConfigError(
-            f"listeners: {clients[0].name} is not in controller.listener.names, "
-            "but process.roles has only the controller role"
-        )
-
-
-def _voter_ids(settings: BrokerSettings) -> set[int]:
-    return {int(voter.partition("@")[0]) for voter in settings.controller_quorum_voters}
-
-
 def _advertised(
     settings: BrokerSettings, listeners: tuple[SocketAddress, ...], protocols: Mapping[str, str]
 ) -> dict[str, SocketAddress]:
@@ -256,6 +240,22 @@ def _advertised(
     return advertised
 
 
+def _check_reachable(
+    settings: BrokerSettings,
+    listeners: tuple[SocketAddress, ...],
+    advertised: Mapping[str, SocketAddress],
+) -> None:
+    """Other nodes are told where to connect to, and that cannot be every address."""
+    if is_alone(settings):
+        return
+    for each in listeners:
+        if each.host in _ANY_ADDRESS and each.name not in advertised:
+            raise ConfigError(
+                f"advertised.listeners: other nodes cannot connect to {each.host or 'an empty host'}, "
+                f"name an address of {each.name} that they can reach"
+            )
+
+
 def _inter_broker(settings: BrokerSettings, clients: tuple[SocketAddress, ...]) -> str:
     names = [each.name for each in clients]
     if settings.inter_broker_listener_name is not None:
@@ -269,7 +269,7 @@ def _inter_broker(settings: BrokerSettings, clients: tuple[SocketAddress, ...]) 
     for each in clients:
         if each.protocol == settings.security_inter_broker_protocol:
             return each.name
-    if clients and settings.security_inter_broker_protocol == _DEFAULT_INTER_BROKER and _is_alone(settings):
+    if clients and settings.security_inter_broker_protocol == _DEFAULT_INTER_BROKER and is_alone(settings):
         return clients[0].name  # there is nobody to talk to
     if clients:
         raise ConfigError(
@@ -277,7 +277,3 @@ def _inter_broker(settings: BrokerSettings, clients: tuple[SocketAddress, ...]) 
             "set inter.broker.listener.name to one that brokers should use"
         )
     return settings.security_inter_broker_protocol
-
-
-def _is_alone(settings: BrokerSettings) -> bool:
-    return "controller" in settings.process_roles and len(_voter_ids(settings)) <= 1

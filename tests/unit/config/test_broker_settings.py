@@ -209,9 +209,29 @@ def test_development_defaults_leave_what_is_given() -> None:
 
 @pytest.mark.parametrize(
     "given",
-    [{"process.roles": "broker"}, {"controller.quorum.voters": "1@a:1,2@b:1,3@c:1"}],
+    [
+        {"process.roles": "broker"},
+        {"controller.quorum.voters": "1@a:1,2@b:1,3@c:1"},
+        {"controller.quorum.bootstrap.servers": "127.0.0.1:1,b:1,c:1"},
+    ],
 )
-def test_a_node_of_a_cluster_keeps_kafkas_replication_factors(given: dict[str, str]) -> None:
+def test_a_node_of_a_cluster_of_machines_keeps_kafkas_replication_factors(given: dict[str, str]) -> None:
     defaults = development_defaults(given)
     assert "offsets.topic.replication.factor" not in defaults
     assert "group.initial.rebalance.delay.ms" not in defaults
+    assert "broker.session.timeout.ms" not in defaults
+
+
+@pytest.mark.parametrize(("nodes", "replicas", "floor"), [(2, 2, 1), (3, 3, 2), (5, 3, 2)])
+def test_a_cluster_on_this_machine_has_replicas_and_misses_a_node_soon(
+    nodes: int, replicas: int, floor: int
+) -> None:
+    voters = ",".join(f"{number}@127.0.0.1:{9000 + number}" for number in range(1, nodes + 1))
+    broker = broker_settings(development_defaults({"controller.quorum.voters": voters}))
+
+    assert broker.offsets_topic_replication_factor == replicas
+    assert broker.default_replication_factor == replicas
+    assert broker.transaction_state_log_min_isr == floor
+    assert broker.broker_session_timeout_ms < 1_000
+    given = {"controller.quorum.voters": voters, "process.roles": "broker"}
+    assert "offsets.topic.replication.factor" not in development_defaults(given)

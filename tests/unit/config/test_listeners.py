@@ -83,6 +83,49 @@ def test_the_same_port_may_serve_both_address_families() -> None:
         ({"process_roles": "controller"}, "PLAINTEXT is not in controller.listener.names"),
         (
             {
+                "process_roles": "broker",
+                "controller_listener_names": "CONTROLLER",
+                "controller_quorum_voters": "1@h:1",
+            },
+            "node.id 1 is among the voters, but process.roles has only the broker role",
+        ),
+        (
+            {
+                "process_roles": "broker",
+                "controller_listener_names": "CTL",
+                "controller_quorum_bootstrap_servers": "h:1",
+                "listener_security_protocol_map": "PLAINTEXT:PLAINTEXT",
+            },
+            "no security protocol defined for listener CTL",
+        ),
+        (
+            {
+                "process_roles": "controller",
+                "controller_listener_names": "CONTROLLER",
+                "listeners": "CONTROLLER://h:1",
+            },
+            "by which the nodes of the cluster find each other",
+        ),
+        ({"controller_quorum_voters": "1@h:1,1@h:2"}, "1 is there twice"),
+        ({"controller_quorum_voters": "1@h:1,2@h:2"}, "name a listener for the other nodes to come to"),
+        ({"controller_quorum_bootstrap_servers": "h:1,h:2"}, "name a listener for the other nodes"),
+        (
+            {
+                "listeners": "PLAINTEXT://0.0.0.0:1,CONTROLLER://h:2",
+                "controller_listener_names": "CONTROLLER",
+                "controller_quorum_voters": "1@h:2,2@h:3",
+            },
+            "other nodes cannot connect to 0.0.0.0, name an address of PLAINTEXT",
+        ),
+        (
+            {
+                "listeners": "SASL_SSL://h:1,CONTROLLER://h:2",
+                "controller_listener_names": "CONTROLLER",
+            },
+            "no security protocol defined for listener CONTROLLER",
+        ),
+        (
+            {
                 "listeners": "A://h:1,B://h:1",
                 "listener_security_protocol_map": "A:PLAINTEXT,B:PLAINTEXT",
             },
@@ -120,19 +163,6 @@ def test_an_open_listener_without_authentication_has_to_be_asked_for(host: str) 
         ({"create.topic.policy.class.name": "org.example.Names"}, "org.example.Names would refuse nothing"),
         ({"alter.config.policy.class.name": "org.example.Names"}, "org.example.Names would refuse nothing"),
         ({"remote.log.storage.system.enable": "true"}, "there is no tiered storage yet"),
-        (
-            {"controller.quorum.voters": "1@a:1,2@b:1,3@c:1", "node.id": "1"},
-            "clusters of several nodes are not available yet",
-        ),
-        ({"controller.quorum.bootstrap.servers": "a:1,b:1"}, "clusters of several nodes"),
-        (
-            {
-                "process.roles": "broker",
-                "controller.quorum.bootstrap.servers": "a:1",
-                "controller.listener.names": "CONTROLLER",
-            },
-            "process.roles=broker: a node that is not both is not available yet",
-        ),
     ],
 )
 def test_what_is_not_there_yet_is_refused_and_not_left_out_in_silence(
@@ -149,3 +179,42 @@ def test_doors_belong_to_listeners_that_there_are() -> None:
     assert parse(ottla_doors="kafka,plaintext:text").clients
     with pytest.raises(ConfigError, match="there is no listener INSIDE for clients: there is PLAINTEXT"):
         parse(ottla_doors="kafka,INSIDE:text")
+
+
+CLUSTER = {"controller_quorum_voters": "1@h:2,2@h:3,3@h:4", "controller_listener_names": "CONTROLLER"}
+
+
+def test_a_node_of_a_cluster_listens_for_clients_and_for_controllers() -> None:
+    found = parse(**CLUSTER, listeners="PLAINTEXT://h:1,CONTROLLER://h:2")
+
+    assert [each.name for each in found.clients] == ["PLAINTEXT"]
+    assert [each.name for each in found.controllers] == ["CONTROLLER"]
+    assert found.inter_broker == "PLAINTEXT"
+
+
+def test_brokers_and_controllers_may_be_apart() -> None:
+    broker = parse(**{**CLUSTER, "node_id": "4", "process_roles": "broker"})
+    assert (len(broker.clients), broker.controllers) == (1, ())
+    assert broker.protocols["CONTROLLER"] == "PLAINTEXT"
+
+    controller = parse(**CLUSTER, process_roles="controller", listeners="CONTROLLER://h:2")
+    assert (controller.clients, len(controller.controllers)) == ((), 1)
+
+
+def test_what_brokers_speak_among_themselves_is_said_once_and_is_taken_by_all() -> None:
+    given = {
+        **{name.replace("_", "."): value for name, value in CLUSTER.items()},
+        "node.id": "1",
+        "process.roles": "broker,controller",
+        "listeners": "SASL_PLAINTEXT://127.0.0.1:1,CONTROLLER://127.0.0.1:2",
+        "listener.security.protocol.map": "SASL_PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "inter.broker.listener.name": "SASL_PLAINTEXT",
+        "sasl.enabled.mechanisms": "SCRAM-SHA-256",
+    }
+    with pytest.raises(
+        ConfigError, match=r"GSSAPI is not in sasl.enabled.mechanisms of listener SASL_PLAINTEXT"
+    ):
+        check_static(given)
+    assert check_static({**given, "sasl.mechanism.inter.broker.protocol": "SCRAM-SHA-256"})
+    with pytest.raises(ConfigError, match=r"Only one of inter.broker.listener.name"):
+        check_static({**given, "security.inter.broker.protocol": "SASL_PLAINTEXT"})

@@ -35,3 +35,8 @@ class OwnSettings:
         about="Which languages listeners speak: kafka, grpc, http, text. `INTERNAL:grpc` is for the listener "
         "of that name only. Empty means all of them on localhost, and only kafka on other addresses.",
     )
+    ottla_cluster_id: str = setting(
+        "",
+        about="The id of a cluster that is new, the same on every node. Empty means one that follows from "
+        "the voters, or for a node alone one by chance.",
+    )
