@@ -127,6 +127,7 @@ async def _page(visit: Visit, request: h11.Request, body: bytes) -> Page:
 async def _from_registry(visit: Visit, request: h11.Request, body: bytes) -> Page:
     from ottla.gateways.registry import api
     from ottla.gateways.registry.asked import Asked
+    from ottla.gateways.registry.forwarding import FORWARDED
 
     method = request.method.decode("ascii", "replace")
     headers = dict(request.headers)
@@ -135,7 +136,8 @@ async def _from_registry(visit: Visit, request: h11.Request, body: bytes) -> Pag
         return Page("Nothing is changed for a web page\n", status=403)
     content_type = headers.get(b"content-type", b"").decode("latin-1")
     target = request.target.decode("ascii", "replace")
-    return await api.serve(visit, Asked(method, target, content_type, body))
+    is_forwarded = FORWARDED.lower().encode() in headers
+    return await api.serve(visit, Asked(method, target, content_type, body, is_forwarded))
 
 
 def _send(visit: Visit, protocol: h11.Connection, page: Page) -> None:

@@ -177,8 +177,13 @@ class Session:
         base_offset, appended_at = await self.append(topic, partition, [record])
         return Written(partition, base_offset, appended_at if appended_at >= 0 else record.timestamp)
 
-    async def append(self, topic: str, partition: int, records: Sequence[Record]) -> tuple[int, int]:
-        """Append all of these or none, with acks=all: the first offset, and the time if it is the log's."""
+    async def append(
+        self, topic: str, partition: int, records: Sequence[Record], *, only_here: bool = False
+    ) -> tuple[int, int]:
+        """Append all of these or none, with acks=all: the first offset, and the time if it is the log's.
+
+        With `only_here` they are not taken to another broker, even if that leads the partition.
+        """
         for record in records:
             if record.timestamp < 0:
                 record.timestamp = self._node.clock.wall_ms()
@@ -190,19 +195,23 @@ class Session:
                 timeout_ms=PRODUCE_TIMEOUT_MS,
                 topic_data=[TopicProduceData(name=topic, partition_data=[data])],
             )
-            response = await self._asking.leader_of(
-                topic,
-                [partition],
-                request,
-                ProduceResponse,
-                PRODUCE_BY_NAME,
-                rights=[(Operation.WRITE, ResourceType.TOPIC, topic)],
-            )
+            response: ProduceResponse
+            if only_here:
+                response = await self._asking.here(request, PRODUCE_BY_NAME)
+            else:
+                response = await self._asking.leader_of(
+                    topic,
+                    [partition],
+                    request,
+                    ProduceResponse,
+                    PRODUCE_BY_NAME,
+                    rights=[(Operation.WRITE, ResourceType.TOPIC, topic)],
+                )
             (answer,) = response.responses[0].partition_responses
             _raise_for(answer.error_code, answer.error_message)
             return answer.base_offset, answer.log_append_time_ms
 
-        return await self._asking.persist(attempt)
+        return await (attempt() if only_here else self._asking.persist(attempt))
 
     # --- consuming -----------------------------------------------------------------------
 

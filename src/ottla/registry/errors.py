@@ -107,3 +107,11 @@ class Busy(RegistryError):
 
 class StoreTimeout(RegistryError):
     code = 50002
+
+
+class ForwardingFailed(RegistryError):
+    code = 50003
+
+
+class UnknownLeader(RegistryError):
+    code = 50004

@@ -13,6 +13,7 @@ from typing import Any, Final
 from ottla.gateways.pages import Page
 from ottla.gateways.registry import answers, looking
 from ottla.gateways.registry.asked import Asked, NewSchema, new_schema, subject_of
+from ottla.gateways.registry.forwarding import changes_something, forward
 from ottla.gateways.registry.store import Store
 from ottla.gateways.registry.thinking import Thinking
 from ottla.gateways.session import Session
@@ -58,7 +59,12 @@ async def serve(visit: Visit, asked: Asked) -> Page:
     session = Session(visit.doors, visit.local)
     try:
         async with asyncio.timeout(ANSWER_SECONDS):
-            call = Call(visit.doors.keep(Store), visit.doors.keep(Thinking), session, asked)
+            store = visit.doors.keep(Store)
+            if changes_something(asked):
+                writer = await store.writer(session)
+                if writer is not None:
+                    return await forward(visit, asked, writer)
+            call = Call(store, visit.doors.keep(Thinking), session, asked)
             return answers.page(await call.answer())
     except RegistryError as error:
         return answers.refusal(error)
@@ -108,6 +114,10 @@ class Call:
     async def _image(self) -> Image:
         return await self._store.image(self._session)
 
+    async def _whole_image(self) -> Image:
+        """What a change is decided on, by whoever has the turn."""
+        return await self._store.image(self._session, to_write=True)
+
     # Registering
 
     async def _register(self, subject: str) -> Any:
@@ -123,7 +133,7 @@ class Call:
             if not image.mode_of(subject).brings_ids:
                 await self._check_compatible(image, subject, schema)
             async with self._store.turn:
-                image = await self._image()
+                image = await self._whole_image()
                 if _grounds(image, subject, said.schema) == grounds:
                     made, changes = commands.register(image, subject, schema, said.id, said.version)
                     await self._store.write(self._session, changes)
@@ -215,7 +225,9 @@ class Call:
     async def _delete_subject(self, subject: str) -> list[int]:
         async with self._store.turn:
             permanent = self._query.flag("permanent")
-            numbers, changes = commands.delete_subject(await self._image(), subject, permanent=permanent)
+            numbers, changes = commands.delete_subject(
+                await self._whole_image(), subject, permanent=permanent
+            )
             await self._store.write(self._session, changes)
         return numbers
 
@@ -223,7 +235,9 @@ class Call:
         number = version_number(version)
         async with self._store.turn:
             permanent = self._query.flag("permanent")
-            done, changes = commands.delete_version(await self._image(), subject, number, permanent=permanent)
+            done, changes = commands.delete_version(
+                await self._whole_image(), subject, number, permanent=permanent
+            )
             await self._store.write(self._session, changes)
         return done
 
@@ -245,12 +259,12 @@ class Call:
                 ) from None
             async with self._store.turn:
                 await self._store.write(
-                    self._session, commands.set_level(await self._image(), subject, level)
+                    self._session, commands.set_level(await self._whole_image(), subject, level)
                 )
             return {"compatibility": level.value}
         if method == "DELETE":
             async with self._store.turn:
-                before, changes = commands.delete_level(await self._image(), subject)
+                before, changes = commands.delete_level(await self._whole_image(), subject)
                 await self._store.write(self._session, changes)
             return {"compatibilityLevel": before.value}
         image = await self._image()
@@ -270,12 +284,12 @@ class Call:
                 raise InvalidMode("Forward mode only supported on global level")
             async with self._store.turn:
                 force = self._query.flag("force")
-                changes = commands.set_mode(await self._image(), subject, mode, force=force)
+                changes = commands.set_mode(await self._whole_image(), subject, mode, force=force)
                 await self._store.write(self._session, changes)
             return {"mode": mode.value}
         if method == "DELETE":
             async with self._store.turn:
-                before, changes = commands.delete_mode(await self._image(), subject)
+                before, changes = commands.delete_mode(await self._whole_image(), subject)
                 await self._store.write(self._session, changes)
             return {"mode": before.value}
         image = await self._image()

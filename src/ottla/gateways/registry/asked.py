@@ -25,6 +25,7 @@ class Asked:
     target: str
     content_type: str
     body: bytes
+    is_forwarded: bool = False  # by another broker
 
     @property
     def steps(self) -> list[str]:
