@@ -19,6 +19,7 @@ from ottla.cli import (
     cluster,
     config,
     consume,
+    format,
     group,
     log,
     node,
@@ -153,6 +154,7 @@ app.add_typer(topic.app)
 app.add_typer(group.app)
 app.add_typer(config.app)
 app.command(epilog=cluster.EPILOG)(cluster.cluster)
+app.command(epilog=format.EPILOG)(format.format)
 app.add_typer(transactions.app)
 app.add_typer(acl.app)
 app.add_typer(user.app)

@@ -20,19 +20,13 @@ from typing import Final, NamedTuple
 
 from ottla import __version__
 from ottla.cli import logs
+from ottla.cli.format import claim, new_id
 from ottla.cli.given import ENVIRONMENT_PREFIX, Given, properties, said
 from ottla.cli.serve import BAD_USAGE, CANNOT_GO_ON, STOPPED, _complain, _own_name, _say
 from ottla.config.listeners import SocketAddress, check_static, parse_address
 from ottla.config.properties import parse_properties
 from ottla.config.settings import ConfigError
-from ottla.core.ids import Uuid
-from ottla.storage.meta_properties import (
-    META_PROPERTIES,
-    MetaProperties,
-    MetaPropertiesError,
-    format_meta_properties,
-    read_meta_properties,
-)
+from ottla.storage.meta_properties import MetaPropertiesError, read_meta_properties
 
 MOST: Final = 9
 REMEMBERED: Final = "cluster.properties"
@@ -82,7 +76,7 @@ def prepare(count: int, given: Given) -> list[Plan]:
         )
     ports = [client.port + number if client.port else _free_port() for number in range(count)]
     controllers = [_still_free(found.get(f"node.{id}.controller.port")) for id in range(1, count + 1)]
-    cluster_id = found.get("cluster.id") or _new_id()
+    cluster_id = found.get("cluster.id") or new_id()
     root.mkdir(parents=True, exist_ok=True)
     _write(
         root / REMEMBERED,
@@ -107,7 +101,7 @@ def prepare(count: int, given: Given) -> list[Plan]:
         if mapped and CONTROLLER not in mapped:
             own["listener.security.protocol.map"] = f"{mapped},{CONTROLLER}:PLAINTEXT"
         check_static({**common, **own})
-        _format(home, id, cluster_id)
+        claim(home, id, cluster_id)
         _write(home / NODE_PROPERTIES, {**common, **own})
         plans.append(Plan(id, home, f"{address.host or '127.0.0.1'}:{port}"))
     return plans
@@ -150,14 +144,6 @@ def _copies(count: int, said: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in wanted.items() if name not in said}
 
 
-def _format(home: Path, id: int, cluster_id: str) -> None:
-    """Say whose the directory is before the node looks: all of them have to name the same cluster."""
-    home.mkdir(parents=True, exist_ok=True)
-    if read_meta_properties(str(home)) is None:
-        meta = MetaProperties(cluster_id, id, Uuid.parse(_new_id()))
-        (home / META_PROPERTIES).write_bytes(format_meta_properties(meta, round(time.time() * 1000)))
-
-
 def _remembered(root: Path) -> dict[str, str]:
     try:
         return parse_properties((root / REMEMBERED).read_text())
@@ -192,12 +178,6 @@ def _free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
-
-
-def _new_id() -> str:
-    while not (found := Uuid.from_random(os.urandom(16))).is_usable:
-        pass
-    return str(found)
 
 
 # --- running them ----------------------------------------------------------------------------
