@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from ottla.core.files import Buffer
@@ -98,6 +98,25 @@ class Partition:
         self._dirty_logs = dirty
 
     # --- role ----------------------------------------------------------------------------
+
+    def take_state(
+        self,
+        leader: int,
+        leader_epoch: int,
+        partition_epoch: int,
+        replicas: Iterable[int],
+        members: Iterable[int],
+        min_insync_replicas: int,
+        now_ms: int,
+    ) -> None:
+        """Become what the metadata log says. We may know more already, from the controller's own answer."""
+        if partition_epoch < self.partition_epoch or self.offline:
+            return
+        self.isr.reset(replicas, members, min_insync_replicas, partition_epoch)
+        if leader == self.node_id:
+            self.become_leader(leader_epoch, partition_epoch, now_ms)
+        else:
+            self.become_follower(leader, leader_epoch, partition_epoch)
 
     def become_leader(self, leader_epoch: int, partition_epoch: int, now_ms: int = 0) -> None:
         """Lead from here on: whatever is appended now belongs to this epoch.

@@ -32,6 +32,7 @@ from ottla.protocol.errors import KafkaStorageError
 from ottla.protocol.messages.broker_registration import Listener as RegisteredListener
 from ottla.protocol.stored.metadata import UserScramCredentialRecord
 from ottla.replication.fetch_session import FetchSessions
+from ottla.replication.isr import NOT_REGISTERED, Standing
 from ottla.replication.partition import NO_LEADER, Partition
 from ottla.replication.replicas import Replicas
 from ottla.runtime.channels import Channels
@@ -39,10 +40,13 @@ from ottla.runtime.clock import SystemClock
 from ottla.runtime.coordinators import Coordinators
 from ottla.runtime.flusher import Flusher
 from ottla.runtime.housekeeping import Housekeeping
+from ottla.runtime.in_sync_sets import InSyncSets
 from ottla.runtime.lifecycle import Lifecycle
 from ottla.runtime.log_cleaner import LogCleaner
 from ottla.runtime.producer_ids import ProducerIds
 from ottla.runtime.quorum import Quorum
+from ottla.runtime.quorum_start import first_cluster_id
+from ottla.runtime.replica_fetchers import ReplicaFetchers
 from ottla.runtime.threads import to_the_end
 from ottla.storage.files import OsFiles, is_of_the_disk
 from ottla.storage.log_directory import LogDirectory, open_log_directories
@@ -68,6 +72,13 @@ class Caller(Protocol):
 
     @property
     def dialled_port(self) -> int: ...
+
+
+class ControllerListener(Protocol):
+    """A listener that other controllers, and brokers, come to for the quorum."""
+
+    async def serve(self) -> None: ...
+    async def close(self) -> None: ...
 
 
 class Node:
@@ -106,16 +117,24 @@ class Node:
         self.transactions = self.coordinators.transactions
         self.share_state = self.coordinators.share_state
         self.log_cleaner = LogCleaner(self)
+        self.replica_fetchers = ReplicaFetchers(self)
+        self.in_sync_sets = InSyncSets(self)
         self._lifecycle: Lifecycle | None = None
         self._parts = AsyncExitStack()  # what is running, to be stopped in the opposite order
         self._topic_settings: dict[str, TopicSettings] = {}
         self._deltas: deque[Delta] = deque()
+        self._is_following = False  # the partitions follow the deltas that come
+        self._has_left = False
         self._fatal: str | None = None
         self._died = asyncio.Event()
         self._applying: asyncio.Task[None] | None = None
         # Partitions whose log could not be made for want of open files, and what tries it again.
         self._unmade: set[TopicPartition] = set()
         self._making_again: asyncio.TimerHandle | None = None
+
+    @property
+    def is_broker(self) -> bool:
+        return "broker" in self.settings.process_roles
 
     @property
     def broker_epoch(self) -> int:
@@ -140,14 +159,19 @@ class Node:
 
     # --- start ---------------------------------------------------------------------------
 
-    async def load(self) -> None:
-        """Open everything that is on disk. Nothing is served yet."""
+    async def load(self, controllers: Sequence[ControllerListener] = ()) -> None:
+        """Open everything that is on disk, and learn what has become of the cluster. Clients are not served yet.
+
+        Other nodes are, as soon as the quorum can answer: without that nobody could be elected, and nothing
+        learned.
+        """
         settings = self.settings
         self._parts.push_async_callback(self.channels.close)
         self.log_directories = open_log_directories(
             settings.data_dirs,
             clock=self.clock,
             node_id=self.node_id,
+            cluster_id=first_cluster_id(settings, self.static_properties),
             files=self._files,
             recovery_threads=settings.num_recovery_threads_per_data_dir,
             producer_id_expiration_ms=settings.producer_id_expiration_ms,
@@ -158,8 +182,26 @@ class Node:
             directory.on_offline(partial(self._directory_failed, directory))
             flusher = self.flushers[directory] = Flusher(directory)
             self._parts.push_async_callback(flusher.close)
+        await self._follow_quorum(controllers)
+        if self.is_broker:
+            await to_the_end(self._load_logs)
+        self.producer_ids = ProducerIds(self.quorum, self.node_id, lambda: self.broker_epoch)
+        self._parts.callback(self.producer_ids.close)
+        self._parts.push_async_callback(self.coordinators.close)
+
+    async def _follow_quorum(self, controllers: Sequence[ControllerListener]) -> None:
+        settings = self.settings
+        if settings.authorizer_class_name:
+            # Until the rules are known, only those may do anything whom no rule stops.
+            self.authorizer = Authorizer(settings.super_principals)
         self.quorum = await Quorum.open(self, self._first_users)
         self._parts.push_async_callback(self.quorum.close)
+        self.image = self.quorum.image
+        for listener in controllers:
+            self._parts.push_async_callback(listener.close)
+            await listener.serve()
+        await self.quorum.caught_up()
+        # From here to the subscription nothing suspends, so no change is missed.
         self.image = self.quorum.image
         self._configure()
         if settings.authorizer_class_name:
@@ -168,10 +210,7 @@ class Node:
                 allow_if_no_acl=settings.allow_everyone_if_no_acl_found,
             )
             self.authorizer.load(self.image.acls.values())
-        await to_the_end(self._load_logs)
-        self.producer_ids = ProducerIds(self.quorum, self.node_id, lambda: self.broker_epoch)
-        self._parts.callback(self.producer_ids.close)
-        self._parts.push_async_callback(self.coordinators.close)
+        self.quorum.subscribe(self._changed)
 
     def _load_logs(self) -> None:
         for directory in self.log_directories:
@@ -189,6 +228,10 @@ class Node:
 
     async def join(self, addresses: Sequence[tuple[str, int]]) -> None:
         """Register with the controller and serve what it lets us serve."""
+        if not self.is_broker:
+            self._parts.push_async_callback(self._stop_following)
+            self._start_following()
+            return
         lifecycle = Lifecycle(
             self.quorum,
             node_id=self.node_id,
@@ -196,19 +239,25 @@ class Node:
             rack=self.settings.broker_rack,
             heartbeat_interval_ms=self.settings.broker_heartbeat_interval_ms,
             metadata_offset=lambda: self.image.offset,
+            registration_timeout_ms=self.settings.initial_broker_registration_timeout_ms,
+            superseded=self.die,
         )
         await lifecycle.register(
             self._registered_listeners(addresses),
             [directory.id for directory in self.log_directories],
-            max(directory.previous_broker_epoch for directory in self.log_directories),
+            # One directory that was not closed cleanly is enough to have lost something.
+            min(directory.previous_broker_epoch for directory in self.log_directories),
         )
         self._lifecycle = lifecycle
-        for topic in self.image.topics.values():
+        self._parts.push_async_callback(self.replica_fetchers.close)
+        self._parts.push_async_callback(self.in_sync_sets.close)
+        self.in_sync_sets.start()
+        self._parts.push_async_callback(self._stop_following)
+        for topic in list(self.image.topics.values()):
             await self._apply_topic(topic, topic.partitions)
-        self.quorum.subscribe(self._changed)
-        self._parts.push_async_callback(self.caught_up)
+        self._start_following()
         self._parts.callback(self._give_up_making)
-        self._parts.push_async_callback(lifecycle.leave)
+        self._parts.push_async_callback(self.leave)
         await lifecycle.become_active()
         await self.caught_up()
         housekeeping = Housekeeping(self)
@@ -232,6 +281,17 @@ class Node:
         return registered
 
     # --- stop ----------------------------------------------------------------------------
+
+    @property
+    def has_company(self) -> bool:
+        """Whether there are other brokers, who might take over what this one leads."""
+        return len(self.image.brokers) > 1
+
+    async def leave(self) -> None:
+        """Controlled shutdown: what this broker leads is led by others when this returns, if it can be."""
+        if self._lifecycle is not None and not self._has_left:
+            self._has_left = True
+            await self._lifecycle.leave()
 
     async def stop(self) -> None:
         """Leave the cluster, then flush and close every log. Safe at any point of a start that failed."""
@@ -266,6 +326,13 @@ class Node:
         endpoint = broker.endpoint(listener)
         return ("", -1) if endpoint is None else (endpoint.host, endpoint.port)
 
+    def standing_of(self, broker: int) -> Standing:
+        """What a leader here has to know of a broker that follows it."""
+        registration = self.image.brokers.get(broker)
+        if registration is None:
+            return NOT_REGISTERED
+        return Standing(registration.epoch, registration.is_active)
+
     # --- following the metadata log ------------------------------------------------------
 
     async def caught_up(self) -> None:
@@ -275,14 +342,30 @@ class Node:
 
     def _changed(self, image: Image, delta: Delta) -> None:
         """The metadata log has moved on."""
+        self.image = image
         # At once, since a topic of the same name may be there already: what is written to the old one now
         # would be acknowledged and then deleted.
         for topic_id, name in delta.deleted_topics.items():
             for partition in self.replicas.of_topic(name, topic_id):
                 partition.stop_leading(NO_LEADER, partition.leader_epoch, partition.partition_epoch)
+                self.replica_fetchers.follow(partition)
         if delta.acls and self.authorizer is not None:
             self.authorizer.change(delta.acls, image.acls)
         self._deltas.append(delta)
+        if self._is_following:
+            self._apply_soon()
+
+    def _start_following(self) -> None:
+        """The partitions are as the image says, but for the deltas that came meanwhile."""
+        self._is_following = True
+        if self._deltas:
+            self._apply_soon()
+
+    async def _stop_following(self) -> None:
+        self._is_following = False
+        await self.caught_up()
+
+    def _apply_soon(self) -> None:
         if self._applying is None or self._applying.done():
             self._applying = asyncio.get_running_loop().create_task(self._apply_deltas())
             self._applying.add_done_callback(self._applied)
@@ -303,6 +386,8 @@ class Node:
                 topic = self.image.topics.get(name)
                 if topic is not None:
                     await self._apply_topic(topic, numbers)
+            if delta.brokers:
+                self.in_sync_sets.brokers_changed()
             self.coordinators.metadata_changed(delta)
 
     async def _apply_topic(self, topic: Topic, numbers: Iterable[int]) -> None:
@@ -326,22 +411,25 @@ class Node:
             self._remove(name)
             partition = None
         if partition is None:
-            partition = self._open(topic, name)
+            partition = self._open(topic, name, state.directory(self.node_id))
             if partition is None:
                 return
-        if state.partition_epoch < partition.partition_epoch or partition.offline:
-            return
-        partition.isr.reset(state.replicas, state.isr, self.topic_settings(topic.name).min_insync_replicas)
-        if state.leader == self.node_id:
-            try:
-                partition.become_leader(state.leader_epoch, state.partition_epoch)
-            except OSError as error:  # the new epoch could not be noted
-                partition.directory.fail(error)
-        elif state.leader_epoch != partition.leader_epoch or partition.leader != state.leader:
-            partition.stop_leading(state.leader, state.leader_epoch, state.partition_epoch)
+        try:
+            partition.take_state(
+                state.leader,
+                state.leader_epoch,
+                state.partition_epoch,
+                state.replicas,
+                state.isr,
+                self.topic_settings(topic.name).min_insync_replicas,
+                self.clock.monotonic_ms(),
+            )
+        except OSError as error:  # the new epoch could not be noted
+            partition.directory.fail(error)
+        self.replica_fetchers.follow(partition)
         self.coordinators.follow(partition)
 
-    def _open(self, topic: Topic, name: TopicPartition) -> Partition | None:
+    def _open(self, topic: Topic, name: TopicPartition, assigned: Uuid) -> Partition | None:
         """The partition's log, found or made. A directory that fails to make it is offline from then on."""
         for directory in self.log_directories:
             log = directory.logs.get(name)
@@ -352,7 +440,12 @@ class Node:
         online = [directory for directory in self.log_directories if directory.error is None]
         if not online:
             return None
-        directory = min(online, key=lambda one: len(one.logs))
+        if len(online) < len(self.log_directories) and not assigned.is_reserved:
+            # It may have its log in a directory that is offline, and must not begin again with nothing.
+            online = [directory for directory in online if directory.id == assigned]
+            if not online:
+                return None
+        directory = min(online, key=lambda one: (one.id != assigned, len(one.logs)))
         try:
             log = directory.create_log(name, topic.id, self.topic_settings(topic.name))
         except (OSError, KafkaStorageError) as error:
@@ -389,6 +482,7 @@ class Node:
         gone = self.replicas.remove(name)
         if gone is not None:
             gone.stop_leading(NO_LEADER, gone.leader_epoch, gone.partition_epoch)
+            self.replica_fetchers.follow(gone)
             self.coordinators.follow(gone)
             if gone.directory.error is None:
                 with suppress(KafkaStorageError):  # then the directory is offline, and has said so
@@ -418,8 +512,7 @@ class Node:
             if topic in topics:
                 settings = self.topic_settings(topic)
                 partition.log.settings = settings
-                isr = partition.isr
-                isr.reset(isr.replicas, isr.members, settings.min_insync_replicas)
+                partition.isr.configure(settings.min_insync_replicas)
 
     # --- failures ------------------------------------------------------------------------
 
@@ -429,6 +522,7 @@ class Node:
         for partition in self.replicas:
             if partition.directory is directory:
                 partition.fail()
+                self.replica_fetchers.follow(partition)
                 self.coordinators.follow(partition)
         if self._lifecycle is not None:
             self._lifecycle.offline_directories.append(directory.id)

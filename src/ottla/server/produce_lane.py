@@ -6,8 +6,8 @@ A connection learns these bytes from a request that went the ordinary way (`hand
 recognises the next one by comparing them, which saves decoding it, handling it and encoding the answer.
 
 What it cannot append goes the ordinary way, where nothing has happened yet, and is answered there. What it
-can is answered with the same bytes as the ordinary way, which a test checks. A sync that fails afterwards is
-told as the handler tells it.
+can is answered with the same bytes as the ordinary way, which a test checks. A sync or a replication that
+fails afterwards is told as the handler tells it.
 
 Where there are access rules, lanes are learned from requests that were allowed, and are forgotten when any
 rule changes: the next request goes the ordinary way and is asked about.
@@ -106,7 +106,7 @@ class ProduceLane:
     ) -> bytes | Coroutine[Any, Any, Any] | None:
         """Append the batch of a request that has our prefix.
 
-        Gives the whole answer, now or once the batch is synced, or None to go the long way.
+        Gives the whole answer, now or once the batch is replicated and synced, or None to go the long way.
         """
         position += BEFORE_CLIENT_ID + len(self.prefix)
         if self.version >= FLEXIBLE_SINCE:
@@ -134,8 +134,6 @@ class ProduceLane:
         if buffer[position + ATTRIBUTES] & TRANSACTIONAL:
             return None
         node = self._node
-        if self._acks == -1 and not partition.isr.is_leader_alone:
-            return None
         try:
             appended = partition.append(memoryview(buffer)[position:stop], node.clock.wall_ms(), self._acks)
         except KafkaError:
@@ -154,17 +152,22 @@ class ProduceLane:
         )
         if self._acks == -1:
             synced = node.synced(partition, appended.last_offset)
+            if not partition.isr.is_leader_alone:
+                committed = partition.committed(appended.last_offset)
+                if committed is not None:
+                    return self._when_done(answer, (committed,) if synced is None else (committed, synced))
             if synced is not None:
-                return self._when_synced(answer, synced)
+                return self._when_done(answer, (synced,))
         return answer
 
-    async def _when_synced(self, answer: bytes, synced: asyncio.Future[None]) -> Any:
-        await settled((synced,), self._timeout_ms)
-        if synced.exception() is None:
+    async def _when_done(self, answer: bytes, waits: tuple[asyncio.Future[None], ...]) -> Any:
+        await settled(waits, self._timeout_ms)
+        failed = [wait for wait in waits if wait.exception() is not None]
+        if not failed:
             return answer
         head = 9 if self.route.tagged_reply else 8
         response = codec.decode(ProduceResponse, self.version, answer, head)
-        take_outcome(response.responses[0].partition_responses[0], synced)
+        take_outcome(response.responses[0].partition_responses[0], failed[0])
         return response
 
 

@@ -5,6 +5,10 @@ Answers hold whole batches: where Kafka may cut the last one at the byte limit, 
 
 Who may read what is asked whenever partitions are read, also for a session that was opened long ago. Kafka
 asks when the request is made; here one that waits does not get what was appended after its right went.
+
+A follower's fetch says how much the follower has, and that counts before anything is read: the answer has the
+high watermark that follows from it. It is also answered when the high watermark has moved past the one that
+the follower knows, where Kafka lets it wait for records.
 """
 
 from __future__ import annotations
@@ -27,6 +31,7 @@ from ottla.protocol.messages.fetch import (
     AbortedTransaction,
     EpochEndOffset,
     FetchableTopicResponse,
+    FetchPartition,
     FetchRequest,
     FetchResponse,
     LeaderIdAndEpoch,
@@ -34,6 +39,7 @@ from ottla.protocol.messages.fetch import (
     PartitionData,
 )
 from ottla.replication.fetch_session import Fetch, SessionPartition
+from ottla.replication.following import Asked
 from ottla.replication.partition import Partition
 from ottla.server.authorization import AllowedTopics
 from ottla.server.context import Context
@@ -44,6 +50,8 @@ if TYPE_CHECKING:
 
 READ_COMMITTED: Final = 1
 CONSUMER: Final = -1
+# From this version on a consumer may read from a follower (KIP-392); tools may always.
+FROM_FOLLOWERS_SINCE: Final = 11
 # Batches of magic 2 came with version 4; versions 2 and 3 know timestamps (magic 1), older ones do not.
 MAGIC_OF_OLD_VERSIONS: Final = {0: 0, 1: 0, 2: 1, 3: 1}
 ZSTD_SINCE: Final = 10
@@ -76,7 +84,13 @@ class _Reading:
         self.ctx = ctx
         self.wanted = wanted
         self.read_committed = request.isolation_level == READ_COMMITTED
-        self.replica_id = request.replica_state.replica_id if ctx.version >= 15 else request.replica_id
+        if ctx.version >= 15:
+            self.replica_id = request.replica_state.replica_id
+            self._replica_epoch = request.replica_state.replica_epoch
+        else:
+            self.replica_id, self._replica_epoch = request.replica_id, -1
+        self.is_follower = self.replica_id > CONSUMER
+        self._is_repeated = False
         self.max_bytes = min(request.max_bytes, ctx.node.settings.fetch_max_bytes)
         self.min_bytes = min(request.min_bytes, self.max_bytes)
         self.bytes = 0
@@ -103,10 +117,11 @@ class _Reading:
             left = max(0, left - size)
             self.bytes += size
             answers.append((wanted, answer))
+        self._is_repeated = True
         return answers
 
     def _ask_rights(self) -> None:
-        if self.replica_id > CONSUMER:
+        if self.is_follower:
             # A follower reads past the high watermark, and its fetches count as replication.
             self._is_refused = not self.ctx.allows_on_cluster(Operation.CLUSTER_ACTION)
         else:
@@ -154,10 +169,14 @@ class _Reading:
     def _read_log(self, partition: Partition, wanted: SessionPartition, left: int) -> PartitionData:
         asked = wanted.asked
         version = self.ctx.version
-        partition.check_leader(asked.current_leader_epoch)
+        if self.is_follower or (self.replica_id == CONSUMER and version < FROM_FOLLOWERS_SINCE):
+            partition.check_leader(asked.current_leader_epoch)
+        else:
+            partition.check_epoch(asked.current_leader_epoch)
         log = partition.log
-        if self.replica_id > CONSUMER and self.replica_id not in partition.isr.replicas:
-            raise NotLeaderOrFollower(f"Broker {self.replica_id} is no replica of {partition.partition}")
+        diverging = partition.diverges(asked.last_fetched_epoch, asked.fetch_offset)
+        if self.is_follower and diverging is None and not self._is_repeated:
+            self._follower_fetched(partition, asked)
         if version < ZSTD_SINCE and log.settings.compression_type == "zstd":
             raise UnsupportedCompressionType
         answer = PartitionData(
@@ -168,10 +187,14 @@ class _Reading:
             aborted_transactions=[] if self.read_committed else None,
             records=b"",
         )
-        if asked.last_fetched_epoch >= 0 and self._diverges(log, wanted, answer):
+        if diverging is not None:
+            self.must_answer = True
+            answer.diverging_epoch = EpochEndOffset(epoch=diverging[0], end_offset=diverging[1])
             return answer
-        if self.replica_id > CONSUMER:
+        if self.is_follower:
             end_offset = log.end_offset
+            if log.high_watermark > asked.high_watermark:
+                self.must_answer = True
         else:
             end_offset = log.last_stable_offset if self.read_committed else log.high_watermark
         if asked.fetch_offset < log.segments.active.base_offset < end_offset:
@@ -190,15 +213,25 @@ class _Reading:
             self.sent.append((partition, len(records)))
         return answer
 
-    def _diverges(self, log: Log, wanted: SessionPartition, answer: PartitionData) -> bool:
-        """Whether the reader's history is not ours; then the answer says where to go back to (KIP-595)."""
-        asked = wanted.asked
-        epoch, end_offset = log.epochs.end_offset_for(asked.last_fetched_epoch, log.end_offset)
-        if epoch == asked.last_fetched_epoch and end_offset >= asked.fetch_offset:
-            return False
-        self.must_answer = True
-        answer.diverging_epoch = EpochEndOffset(epoch=epoch, end_offset=end_offset)
-        return True
+    def _follower_fetched(self, partition: Partition, asked: FetchPartition) -> None:
+        """Take note of what a follower has, which may move the high watermark or the in-sync set."""
+        node = self.ctx.node
+        proposal = partition.follower_fetched(
+            self.replica_id,
+            self._replica_epoch,
+            Asked(
+                asked.current_leader_epoch,
+                asked.fetch_offset,
+                asked.last_fetched_epoch,
+                asked.log_start_offset,
+                asked.high_watermark,
+            ),
+            node.clock.monotonic_ms(),
+            node.settings.replica_lag_time_max_ms,
+            node.standing_of,
+        )
+        if proposal is not None:
+            node.in_sync_sets.propose(partition)
 
 
 class _Waiter:
@@ -229,13 +262,19 @@ async def _wait(reading: _Reading, max_wait_ms: int) -> Answers:
         waiter = _Waiter(reading.min_bytes - reading.bytes, loop.create_future())
         timer = loop.call_at(deadline, waiter.expire)
         for partition in partitions:
-            partition.add_waiter(waiter)
+            if reading.is_follower:
+                partition.add_follower_waiter(waiter)
+            else:
+                partition.add_waiter(waiter)
         try:
             in_time = await waiter.future
         finally:
             timer.cancel()
             for partition in partitions:
-                partition.remove_waiter(waiter)
+                if reading.is_follower:
+                    partition.remove_follower_waiter(waiter)
+                else:
+                    partition.remove_waiter(waiter)
         answers = reading.read()
         if reading.is_satisfied or not in_time:
             return answers
