@@ -10,6 +10,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any, Final
 
+from ottla.metadata.balancing import Rounds
 from ottla.metadata.commands.allocate_producer_ids import allocate_producer_ids
 from ottla.metadata.commands.alter_configs import alter_configs
 from ottla.metadata.commands.alter_partition import alter_partition
@@ -92,6 +93,7 @@ class Controller:
         self, settings: ControllerSettings, configs: ConfigRules, image: Image | None = None
     ) -> None:
         self.state = ControllerState(settings, configs, image or Image())
+        self._rounds: Rounds | None = None
 
     @property
     def image(self) -> Image:
@@ -114,6 +116,7 @@ class Controller:
         need not wait for the session of its own dead predecessor to run out.
         """
         image = self.state.image
+        self._rounds = Rounds(self.state, now_ms)
         self.state.sessions.start((b for b in image.brokers.values() if b.id != gone), now_ms)
         records: list[MetadataRecord] = []
         if image.in_transaction:
@@ -130,18 +133,20 @@ class Controller:
 
     def deadline(self) -> int | None:
         """When to call `expire` next."""
-        return self.state.sessions.deadline(self._unfenced())
+        session = self.state.sessions.deadline(self._unfenced())
+        rounds = None if self._rounds is None else self._rounds.deadline()
+        return min((each for each in (session, rounds) if each is not None), default=None)
 
     def expire(self, now_ms: int) -> list[MetadataRecord]:
-        """The records that fence one broker that has been silent for too long.
+        """The records that fence one broker that has been silent for too long, or of what is due otherwise.
 
         One at a time, so that the next is judged by what fencing this one led to.
         """
         broker = self.state.sessions.expired(self._unfenced(), now_ms)
-        if broker is None:
-            return []
-        self.state.sessions.end(broker)
-        return fence(self.state, self.image.brokers[broker])
+        if broker is not None:
+            self.state.sessions.end(broker)
+            return fence(self.state, self.image.brokers[broker])
+        return [] if self._rounds is None else self._rounds.expire(self.state, now_ms)
 
     def _unfenced(self) -> list[int]:
         return [broker.id for broker in self.image.brokers.values() if not broker.fenced]

@@ -27,6 +27,9 @@ class ControllerSettings:
     delete_topic_enable: bool = True
     session_timeout_ms: int = 9_000
     quorum_nodes: tuple[int, ...] = ()
+    balances_leaders: bool = True
+    imbalance_check_interval_ms: int = 300_000
+    unclean_election_interval_ms: int = 300_000
 
 
 class Context(NamedTuple):

@@ -18,6 +18,7 @@ from ottla.protocol.stored.metadata import (
     RegisterBrokerRecord,
     UnregisterBrokerRecord,
 )
+from tests.unit.metadata.cluster import directory_of
 
 UNSUPPORTED_VERSION = 35
 STALE_BROKER_EPOCH = 77
@@ -89,9 +90,18 @@ def test_a_directory_belongs_to_one_broker(empty: Any) -> None:
 
 def test_another_broker_of_the_same_id_waits_until_the_first_is_silent(empty: Any) -> None:
     empty.start(1)
-    assert empty.register(1).error_code == DUPLICATE_BROKER_REGISTRATION
+    elsewhere = [directory_of(1, 7)]
+    assert empty.register(1, log_dirs=elsewhere).error_code == DUPLICATE_BROKER_REGISTRATION
     empty.now_ms += 9_001
+    assert empty.register(1, log_dirs=elsewhere).error_code == 0
+
+
+def test_a_broker_that_restarts_on_its_own_disk_need_not_wait_for_its_predecessor(empty: Any) -> None:
+    empty.start(1)
+    before = empty.image.brokers[1].epoch
     assert empty.register(1).error_code == 0
+    assert empty.image.brokers[1].epoch > before
+    assert empty.image.brokers[1].fenced
 
 
 def test_registering_again_unchanged_keeps_epoch_and_standing(empty: Any) -> None:

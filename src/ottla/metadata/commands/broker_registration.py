@@ -74,11 +74,20 @@ def _check_identity(
     if (
         existing is not None
         and existing.incarnation_id != request.incarnation_id
+        and not _is_on_the_disk_of(existing, request)
         and state.sessions.is_valid(existing.id, existing.epoch, context.now_ms)
     ):
         raise DuplicateBrokerRegistration("Another broker is registered with that broker id.")
     if request.is_migrating_zk_broker:
         raise BrokerIdNotRegistered("Controller does not support registering ZK brokers.")
+
+
+def _is_on_the_disk_of(existing: BrokerRegistration, request: BrokerRegistrationRequest) -> bool:
+    """Whether this is the same broker after a restart, however fast: it has locked the same directories.
+
+    Departing from Kafka, which refuses it until the session of its predecessor is over.
+    """
+    return bool(existing.directories) and set(existing.directories) == set(request.log_dirs)
 
 
 def _check_directories(state: ControllerState, request: BrokerRegistrationRequest) -> None:
