@@ -37,6 +37,8 @@ logger = logging.getLogger("ottla.coordinator")
 CREATE_TOPICS_VERSION: Final = 7
 # Whoever needs the topic first waits this long for it.
 CREATION_TIMEOUT_MS: Final = 5_000
+# Between two looks whether what the controller, another node, has created is known here.
+LOOK_AGAIN_MS: Final = 5
 # Before a machine is begun again from its log: what broke it may do so again at once.
 RELOAD_PAUSE_MS: Final = 100
 
@@ -166,6 +168,8 @@ class Coordinator(Generic[M]):
                 if result.error_code not in (0, TopicAlreadyExists.code):
                     raise error_class(result.error_code)(result.error_message or "")
                 await self._home.caught_up()
+                while self.topic not in self._home.image.topics:  # noqa: ASYNC110 (it is on its way to us)
+                    await asyncio.sleep(LOOK_AGAIN_MS / 1000)
         except (KafkaError, TimeoutError) as error:
             logger.warning("cannot create %s: %s", self.topic, str(error) or "it takes too long")
             raise CoordinatorNotAvailable(f"{self.topic} could not be created.") from error

@@ -389,6 +389,9 @@ class Shard(Generic[M]):
         error = None if wait.cancelled() else wait.exception()
         if self.state is not State.ACTIVE:
             return
+        if isinstance(error, NotEnoughReplicasAfterAppend):
+            self._stop_holding()
+            return
         if error is not None:
             self._break(error)
             return
@@ -401,6 +404,18 @@ class Shard(Generic[M]):
         while self._held and self._held[0].end_offset <= committed_offset:
             held = self._held.popleft()
             self._release(held.answers, held.effects)
+
+    def _stop_holding(self) -> None:
+        """Too few replicas are in sync, for nobody knows how long. What was decided stays in the log and may
+        yet count, so its effects wait; those who asked for it do not."""
+        held, self._held = self._held, deque()
+        for each in held:
+            self._release([(ticket, CoordinatorNotAvailable()) for ticket, _ in each.answers], [])
+            if each.effects:
+                self._held.append(each._replace(answers=[]))
+        if self._held and not self._is_asking:
+            self._is_asking = True
+            self._loop.call_soon(self._ask)
 
     def _release(self, answers: Answers, effects: list[Any]) -> None:
         for ticket, answer in answers:

@@ -264,7 +264,7 @@ def test_no_answer_leaves_before_the_other_replicas_have_it(tmp_path: Path, dura
             await turns(1)
         await turns()
         assert not written.done() and not seen.done()
-        partition.isr.advance(2, partition.log.end_offset)
+        partition.isr.fetched(2, partition.log.end_offset, 0, -1, partition.log.end_offset, 0)
         partition.become_leader(partition.leader_epoch, partition.partition_epoch)  # looks at the watermark
         assert (await written, await seen) == ((2,), 2)
 
