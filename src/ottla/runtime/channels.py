@@ -18,6 +18,7 @@ from ottla.client.errors import ClientError, Disconnected, NoAnswer, Unreachable
 from ottla.client.security import Security
 from ottla.config.broker import BrokerSettings
 from ottla.config.listeners import Listeners
+from ottla.config.roles import is_alone
 from ottla.metadata.image import Image
 from ottla.protocol.apis import api
 from ottla.raft.membership import Address as ControllerAddress
@@ -60,6 +61,17 @@ class Channels:
         self._home = home
         self._channels: dict[_Key, _Channel] = {}
         self._is_closed = False
+
+    def check(self) -> None:
+        """Raise `BadSecurity` now if the settings do not say how to speak to the others."""
+        home = self._home
+        if is_alone(home.settings):
+            return
+        names = [(name.upper(), True) for name in home.settings.controller_listener_names[:1]]
+        if home.listeners.clients:
+            names.append((home.listeners.inter_broker, False))
+        for name, to_controller in names:
+            _Endpoint(name, "", 0, to_controller).security(home).ssl_context()
 
     async def ask_broker(
         self,

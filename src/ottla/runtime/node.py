@@ -160,10 +160,10 @@ class Node:
     # --- start ---------------------------------------------------------------------------
 
     async def load(self, controllers: Sequence[ControllerListener] = ()) -> None:
-        """Open everything that is on disk, and learn what has become of the cluster. Clients are not served yet.
+        """Open everything that is on disk, and learn what has become of the cluster.
 
-        Other nodes are, as soon as the quorum can answer: without that nobody could be elected, and nothing
-        learned.
+        Nothing is served yet but the quorum's own listeners, `controllers`: without those nobody could be
+        elected, and nothing learned.
         """
         settings = self.settings
         self._parts.push_async_callback(self.channels.close)
@@ -285,7 +285,7 @@ class Node:
     @property
     def has_company(self) -> bool:
         """Whether there are other brokers, who might take over what this one leads."""
-        return len(self.image.brokers) > 1
+        return any(broker.is_active for broker in self.image.brokers.values() if broker.id != self.node_id)
 
     async def leave(self) -> None:
         """Controlled shutdown: what this broker leads is led by others when this returns, if it can be."""

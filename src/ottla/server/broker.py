@@ -21,9 +21,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from ottla.client.errors import BadSecurity
 from ottla.config.broker import BrokerSettings, development_defaults
-from ottla.config.listeners import Listeners, SocketAddress, check_static, offered_doors
+from ottla.config.listeners import KAFKA, Listeners, SocketAddress, check_static, offered_doors
 from ottla.config.settings import ConfigError
+from ottla.protocol.errors import KafkaError
 from ottla.protocol.stored.metadata import UserScramCredentialRecord
 from ottla.protocol.wire import MalformedFrame
 from ottla.raft.leader import NotTheOnlyVoter
@@ -71,6 +73,7 @@ class Broker:
         self._first_users = first_users
         self._node: Node | None = None
         self._listeners: list[Listener] = []
+        self._controller_listeners: list[Listener] = []
         self._doors: Doors | None = None
         self._thread: _Thread | None = None
 
@@ -117,22 +120,38 @@ class Broker:
             settings, listeners = self._settings()
             self._node = Node(self._properties, settings, listeners, first_users=self._first_users)
             self._doors = Doors(self._node, self._listeners)
+            self._node.channels.check()
             # The ports first: when one is taken, no directory has been touched.
             for address in listeners.clients:
-                await self._bind(address, settings)
-            await self._node.load()
+                self._listeners.append(await self._bind(address, settings))
+            for address in listeners.controllers:
+                self._controller_listeners.append(await self._bind(address, settings, for_controllers=True))
+            self._node.listeners = listeners._replace(
+                controllers=tuple(
+                    address._replace(port=listener.address[1])
+                    for address, listener in zip(
+                        listeners.controllers, self._controller_listeners, strict=True
+                    )
+                )
+            )
+            await self._node.load(self._controller_listeners)
             await self._node.join(self.addresses)
             for listener in self._listeners:
                 await listener.serve()
-        except (MetaPropertiesError, NotTheOnlyVoter, DamagedSnapshot, MalformedFrame) as error:
+        except (MetaPropertiesError, NotTheOnlyVoter, DamagedSnapshot, MalformedFrame, BadSecurity) as error:
             await self.stop()
             raise StartupError(str(error)) from error
+        except KafkaError as error:
+            await self.stop()
+            raise StartupError(f"the cluster does not take this node: {error}") from error
         except BaseException:
             await self.stop()
             raise
 
     async def stop(self) -> None:
-        """Stop taking requests, then flush and close the logs."""
+        """Hand over what others can lead, stop taking requests, then flush and close the logs."""
+        if self._node is not None and self._node.has_company:
+            await self._node.leave()
         listeners, self._listeners = self._listeners, []
         for listener in listeners:
             await listener.close()
@@ -144,6 +163,9 @@ class Broker:
             if node is not None:
                 await node.stop()
         finally:
+            controllers, self._controller_listeners = self._controller_listeners, []
+            for listener in controllers:
+                await listener.close()
             if self._temporary is not None:
                 self._temporary.cleanup()
                 self._temporary = None
@@ -184,15 +206,18 @@ class Broker:
         settings = check_static(self._properties)
         return settings, Listeners.parse(settings)
 
-    async def _bind(self, address: SocketAddress, settings: BrokerSettings) -> None:
+    async def _bind(
+        self, address: SocketAddress, settings: BrokerSettings, *, for_controllers: bool = False
+    ) -> Listener:
         listener = Listener(
             address.name,
             self.node,
             settings,
             self._intercept,
-            offered=offered_doors(settings, address),
+            offered=frozenset({KAFKA}) if for_controllers else offered_doors(settings, address),
             doors=self._doors,
             protocol=address.protocol,
+            for_controllers=for_controllers,
         )
         try:
             await listener.bind(address.host, address.port)
@@ -206,7 +231,7 @@ class Broker:
             raise StartupError(
                 f"cannot listen on {address.host}:{address.port}: {error.strerror or error}"
             ) from error
-        self._listeners.append(listener)
+        return listener
 
 
 class _Thread:

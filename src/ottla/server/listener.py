@@ -233,6 +233,8 @@ class Listener:
     # --- the end -------------------------------------------------------------------------
 
     async def close(self) -> None:
+        if self._is_closing:
+            return
         self._is_closing = True
         for timer in (self._idle_timer, self._certificates_timer):
             if timer is not None:

@@ -16,6 +16,7 @@ from ottla.protocol.errors import ClusterAuthorizationFailed, KafkaError, TopicA
 from ottla.protocol.messages import (
     add_offsets_to_txn,
     add_partitions_to_txn,
+    add_raft_voter,
     alter_configs,
     alter_partition_reassignments,
     alter_share_group_offsets,
@@ -67,6 +68,7 @@ from ottla.protocol.messages import (
     produce,
     read_share_group_state,
     read_share_group_state_summary,
+    remove_raft_voter,
     sasl_authenticate,
     sasl_handshake,
     share_acknowledge,
@@ -681,6 +683,10 @@ ROWS: Final[dict[str, list[Row]]] = {
             ),
             (topic(READ),),
         )
+    ],
+    "add_raft_voter": [Row(lambda it: add_raft_voter.AddRaftVoterRequest(voter_id=99), (cluster(ALTER),))],
+    "remove_raft_voter": [
+        Row(lambda it: remove_raft_voter.RemoveRaftVoterRequest(voter_id=99), (cluster(ALTER),))
     ],
     "unregister_broker": [
         Row(lambda it: unregister_broker.UnregisterBrokerRequest(broker_id=99), (cluster(ALTER),))
