@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check format demo schemas proto codec bench kafka crash kafka-check referee interop connector bench-spark clean
+.PHONY: help run test check format demo schemas proto codec bench kafka crash chaos kafka-check referee interop connector bench-spark clean
 
 help: ## list the tasks
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sort | sed -E 's/:.*## /\t/' | expand -t 18
@@ -67,9 +67,16 @@ crash: $(READY) ## recover from many more simulated power losses than `make test
 kafka-check: $(READY) ## have Apache Kafka read our files and start on our data (needs Java and Maven)
 	$(BIN)/python -m tools.kafka check
 	$(BIN)/python -m tools.kafka exchange
+	$(BIN)/python -m tools.kafka cluster
+	$(BIN)/python -m tools.kafka mixed
 
-referee: $(READY) ## run the interop tests against Apache Kafka, to prove what they expect (needs Java and Maven)
-	$(BIN)/python -m pytest tests/interop -n 2 --referee
+chaos: $(READY) ## kill, pause and cut off nodes of a cluster under load; CHAOS="--minutes 5 --scenario NAME --seed N | --help"
+	$(BIN)/python -m tests.chaos $(CHAOS)
+	$(BIN)/python -m pytest tests/cluster --heavy -n 0 -m heavy
+
+
+referee: $(READY) ## run the interop and cluster tests against Apache Kafka, to prove what they expect (needs Java and Maven)
+	$(BIN)/python -m pytest tests/interop tests/cluster -n 2 --dist loadgroup --referee
 
 interop: $(READY) ## every client x every feature, on Ottla and Apache Kafka; INTEROP="--client kafka-python" for one
 	$(BIN)/python -m tools.interop $(INTEROP)

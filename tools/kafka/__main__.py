@@ -1,4 +1,5 @@
-"""`python -m tools.kafka fetch | serve | tool NAME ARGS... | check DIRECTORY | tools | exchange`."""
+"""`python -m tools.kafka fetch | serve | tool NAME ARGS... | check DIRECTORY | tools | exchange | cluster |
+mixed`."""
 
 from __future__ import annotations
 
@@ -32,6 +33,8 @@ def main(arguments: list[str]) -> int:
     tools = commands.add_parser("tools", help="run the tools against a broker that is there")
     tools.add_argument("bootstrap", metavar="HOST:PORT")
     commands.add_parser("exchange", help="run Ottla and Kafka in turn on one directory, and compare")
+    commands.add_parser("cluster", help="run the tools against a cluster of three Ottla nodes")
+    commands.add_parser("mixed", help="run two nodes of Ottla and one of Kafka as one cluster")
     options = parser.parse_args(arguments)
     try:
         if options.command == "fetch":
@@ -44,6 +47,14 @@ def main(arguments: list[str]) -> int:
             found = run_java_tools(options.bootstrap)
             print("\n".join(found))
             return int(bool(found))
+        elif options.command == "cluster":
+            from tools.kafka.cluster_tools import check_cluster
+
+            return int(check_cluster())
+        elif options.command == "mixed":
+            from tools.kafka.mixed import run_mixed
+
+            return int(not run_mixed())
         elif options.command == "exchange":
             from tools.kafka.exchange import every_exchange
 

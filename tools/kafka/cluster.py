@@ -1,13 +1,13 @@
-"""Several Apache Kafka nodes in one cluster, with the face of `ottla.testing.cluster.TestCluster`.
+"""Apache Kafka nodes in a cluster, alone or beside Ottla's, with the face of `ottla.testing.cluster`.
 
-Tests that kill nodes of a cluster are first run against this one: what it does is what they may expect.
+Tests that kill nodes of a cluster are first run against Kafka's own: what it does is what they may expect.
 """
 
 from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -21,7 +21,18 @@ class KafkaMember(TestNode):
 
     def __init__(self, id: int, root: Path, properties: Mapping[str, str], port: int) -> None:
         super().__init__(id, root, properties, port)
-        self.kafka = KafkaNode(root / "data", node_id=id, port=port, properties=properties)
+        known = {name: value for name, value in properties.items() if not name.startswith("ottla.")}
+        self.kafka = KafkaNode(root / "data", node_id=id, port=port, properties=known)
+
+    def format(self, cluster_id: str) -> None:
+        """By Kafka's tool, which also writes down the features that a new cluster has."""
+        (self.kafka.data_dir / "meta.properties").unlink()
+        config = str(self.kafka.write_properties())
+        run_tool("kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", config)
+
+    @property
+    def is_there(self) -> bool:
+        return self.kafka.process is not None
 
     @property
     def is_running(self) -> bool:
@@ -36,8 +47,7 @@ class KafkaMember(TestNode):
         return self.kafka.log()
 
     def start(self) -> None:
-        if self.kafka.process is None:
-            self.kafka.start()
+        self.kafka.start()
 
     def stop(self) -> None:
         self.kafka.stop()
@@ -55,41 +65,35 @@ class KafkaMember(TestNode):
         self.kafka.remove()
 
 
-class KafkaCluster(TestCluster):
-    """`with KafkaCluster() as cluster:`; a start takes some ten seconds on two cores."""
+class MixedCluster(TestCluster):
+    """`with MixedCluster(3, kafka={3}) as cluster:` has one node of Apache Kafka among Ottla's."""
 
-    node_class = KafkaMember
+    def __init__(
+        self,
+        nodes: int = 3,
+        properties: Mapping[str, str] | None = None,
+        *,
+        kafka: Collection[int],
+        route: Route | None = None,
+    ) -> None:
+        super().__init__(nodes, properties, route=route)
+        self._kafka = kafka
+
+    def _new_node(self, id: int, home: Path, properties: dict[str, str], port: int) -> TestNode:
+        kind = KafkaMember if id in self._kafka else TestNode
+        return kind(id, home, properties, port)
+
+    def _prepare(self) -> None:
+        super()._prepare()
+        members = [node for node in self.nodes if isinstance(node, KafkaMember)]
+        with ThreadPoolExecutor(len(members)) as pool:
+            list(pool.map(lambda node: node.format(self.cluster_id), members))
+
+
+class KafkaCluster(MixedCluster):
+    """`with KafkaCluster() as cluster:`; a start takes some ten seconds on two cores."""
 
     def __init__(
         self, nodes: int = 3, properties: Mapping[str, str] | None = None, *, route: Route | None = None
     ) -> None:
-        known = {name: value for name, value in (properties or {}).items() if not name.startswith("ottla.")}
-        super().__init__(nodes, known, route=route)
-
-    def start(self) -> None:
-        if not self.nodes:
-            self._prepare()
-            self._format()
-        with ThreadPoolExecutor(len(self.nodes)) as pool:
-            list(pool.map(lambda node: node.start(), self.nodes))
-
-    def stop(self) -> None:
-        with ThreadPoolExecutor(len(self.nodes)) as pool:
-            list(pool.map(lambda node: node.stop(), self.nodes))
-
-    def kill(self) -> None:
-        for node in self.nodes:
-            node.kill()
-
-    def _format(self) -> None:
-        """The storage tool makes the checkpoint that the features are in; one cluster id for all."""
-        cluster = self.cluster_id
-
-        def format(node: TestNode) -> None:
-            assert isinstance(node, KafkaMember)
-            (node.kafka.data_dir / "meta.properties").unlink()
-            config = str(node.kafka.write_properties())
-            run_tool("kafka.tools.StorageTool", "format", "-t", cluster, "-c", config)
-
-        with ThreadPoolExecutor(len(self.nodes)) as pool:
-            list(pool.map(format, self.nodes))
+        super().__init__(nodes, properties, kafka=range(1, nodes + 1), route=route)

@@ -70,6 +70,11 @@ class TestNode(TestBroker):
         self._paused = False
 
     @property
+    def is_there(self) -> bool:
+        """Whether it was started, and neither stopped nor killed since."""
+        return self._process is not None
+
+    @property
     def is_running(self) -> bool:
         """Whether it has a process that is not paused."""
         return self._process is not None and self._process.poll() is None and not self._paused
@@ -125,7 +130,6 @@ class TestCluster:
     """Several nodes to write tests against. Use it as a context manager, or `start` and `close` it."""
 
     __test__ = False
-    node_class: type[TestNode] = TestNode
 
     def __init__(
         self, nodes: int = 3, properties: Mapping[str, str] | None = None, *, route: Route | None = None
@@ -147,7 +151,7 @@ class TestCluster:
             if not self.nodes:
                 self._prepare()
             try:
-                self._each(TestNode.start, [node for node in self.nodes if node._process is None])
+                self._each(lambda node: node.start(), [node for node in self.nodes if not node.is_there])
                 return
             except BrokerFailed as error:
                 if "is in use" not in str(error) or attempt == PORT_TRIES - 1:
@@ -156,13 +160,13 @@ class TestCluster:
 
     def stop(self) -> None:
         """Stop all nodes cleanly, at the same time."""
-        self._each(TestNode.stop, [node for node in self.nodes if node._process is not None])
+        self._each(lambda node: node.stop(), [node for node in self.nodes if node.is_there])
 
     def kill(self) -> None:
         """SIGKILL to all of them, as near to at once as one process can."""
         for node in self.nodes:
-            if node._process is not None:
-                node._process.kill()
+            if node.is_there:
+                os.kill(node.pid, signal.SIGKILL)
         for node in self.nodes:
             node.kill()
 
@@ -339,7 +343,10 @@ class TestCluster:
                 **routed,
                 **self._given,
             }
-            self.nodes.append(self.node_class(id, home, properties, port))
+            self.nodes.append(self._new_node(id, home, properties, port))
+
+    def _new_node(self, id: int, home: Path, properties: dict[str, str], port: int) -> TestNode:
+        return TestNode(id, home, properties, port)
 
     def _each(self, act: Callable[[TestNode], None], nodes: Sequence[TestNode]) -> None:
         """All at once: nodes that start need each other, and nodes that stop hand over to each other."""
