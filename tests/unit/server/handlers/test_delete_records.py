@@ -10,6 +10,7 @@ from ottla.protocol.errors import (
     NotLeaderOrFollower,
     OffsetOutOfRange,
     PolicyViolation,
+    RequestTimedOut,
     UnknownTopicOrPartition,
 )
 from ottla.protocol.messages.delete_records import (
@@ -91,3 +92,19 @@ def test_a_partition_named_twice_is_answered_once_for_the_last(four: Any) -> Non
 def test_a_failed_disk_is_a_storage_error(four: Any) -> None:
     four.partition("a").fail()
     assert delete(four, 1) == (-1, KafkaStorageError.code)
+
+
+def test_followers_that_are_there_are_waited_for(node: Any) -> None:
+    node.register(2)
+    node.register(3)
+    node.create("a", replicas=(1, 2, 3))
+    node.produce("a", 1, 2)
+    partition = node.partition("a")
+    for follower in (2, 3):
+        partition.isr.fetched(follower, 2, 0, -1, 2, 0)
+    partition._advance(0)
+    assert delete(node, 1) == (-1, RequestTimedOut.code)
+    assert partition.log.start_offset == 1
+    for follower in (2, 3):
+        partition.isr.fetched(follower, 2, 1, -1, 2, 0)
+    assert delete(node, 1) == (1, 0)
