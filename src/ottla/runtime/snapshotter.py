@@ -11,7 +11,7 @@ from ottla.config.broker import BrokerSettings
 from ottla.core.clock import Clock
 from ottla.metadata.image import Image
 from ottla.metadata.snapshot import records
-from ottla.raft.membership import ControlValue, Membership
+from ottla.raft.membership import Membership
 from ottla.runtime.metadata_log import MetadataLog
 from ottla.runtime.snapshots import SnapshotId, snapshot_bytes, write_snapshot
 
@@ -32,15 +32,11 @@ class Snapshotter:
         self._was_replay_long = store.bytes_since_snapshot >= LONG_REPLAY_BYTES
         self._writing: asyncio.Task[None] | None = None
 
-    def count(self, size: int) -> None:
-        """Records of so many bytes were appended."""
-        self._store.bytes_since_snapshot += size
-
     def tick(self, image: Image, membership: Membership) -> None:
         """Begin to write a snapshot if one is due. The image is committed."""
         self._store.log.reap(self._clock.wall_ms())
         if self.is_due(image) and (self._writing is None or self._writing.done()):
-            self._writing = asyncio.get_running_loop().create_task(self.write(image, membership.records()))
+            self._writing = asyncio.get_running_loop().create_task(self.write(image, membership))
 
     def is_due(self, image: Image) -> bool:
         snapshots = self._store.snapshots
@@ -56,10 +52,11 @@ class Snapshotter:
             or 0 < interval_ms <= waited_ms
         )
 
-    async def write(self, image: Image, control: list[ControlValue]) -> None:
+    async def write(self, image: Image, membership: Membership) -> None:
         """Write a snapshot of the image as it is now, then forget what it makes superfluous."""
         store, now_ms = self._store, self._clock.wall_ms()
         snapshot = SnapshotId(image.offset + 1, image.epoch)
+        control = membership.at(snapshot.end_offset).records()
         twin, last_timestamp = image.copy(), store.last_timestamp
         store.bytes_since_snapshot, self._since_ms = 0, self._clock.monotonic_ms()
         self._was_replay_long = False
