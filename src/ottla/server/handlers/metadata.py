@@ -41,6 +41,7 @@ from ottla.server import authorized_operations
 from ottla.server.authorization import AllowedTopics
 from ottla.server.brokers import NO_BROKER, Brokers
 from ottla.server.context import Context
+from ottla.server.controller import ask_controller, seen_here
 from ottla.server.hosting import why_missing
 
 AUTO_CREATION_TIMEOUT_MS: Final = 5_000
@@ -165,8 +166,8 @@ async def _create(missing: list[MetadataResponseTopic], ctx: Context) -> list[To
         topics=[creatable_topic(name, node.settings) for name in wanted], timeout_ms=AUTO_CREATION_TIMEOUT_MS
     )
     try:
-        response: CreateTopicsResponse = await node.quorum.submit(request, CREATE_TOPICS_VERSION)
-        await node.caught_up()
+        response: CreateTopicsResponse = await ask_controller(request, ctx, CREATE_TOPICS_VERSION)
+        await seen_here(ctx)
     except KafkaError:
         return []  # the controller cannot be asked now; the client asks again as it would ask Kafka
     created = []
