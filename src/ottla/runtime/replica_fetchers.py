@@ -297,7 +297,6 @@ class Fetcher:
         node = self._node
         settings = node.settings
         return FetchRequest(
-            replica_id=node.node_id,
             replica_state=ReplicaState(replica_id=node.node_id, replica_epoch=node.broker_epoch),
             max_wait_ms=wait_ms,
             min_bytes=settings.replica_fetch_min_bytes,
