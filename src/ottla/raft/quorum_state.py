@@ -166,7 +166,8 @@ class QuorumState:
 
     def become_leader(self, granting: Sequence[int], now_ms: int) -> None:
         voters = self.voters
-        self._persist(self.election._replace(leader_id=self.node.id))
+        # Without the vote, as Kafka writes it: who led an epoch has no vote in it after a restart either.
+        self._persist(ElectionState(epoch=self.epoch, leader_id=self.node.id))
         timeout_ms = self.settings.fetch_timeout_ms
         leading = LeaderState(self.node, voters, self.log.end_offset, timeout_ms, now_ms)
         self._enter(Leader(leading))

@@ -144,7 +144,7 @@ MUTANTS: dict[str, list[Change]] = {
         _persist_except(lambda before, after: after.epoch > before.epoch and after.voted_id < 0)
     ],
     "a leader does not persist that it leads": [
-        _persist_except(lambda before, after: after.leader_id == after.voted_id)
+        _persist_except(lambda before, after: 0 <= after.leader_id == before.voted_id)
     ],
     "a vote is given without a look at the log": [(QuorumState, "is_up_to_date", lambda *_: True)],
     "logs are compared by length first": [
