@@ -19,12 +19,17 @@ from ottla.protocol.messages.fetch import (
     ReplicaState,
 )
 from ottla.protocol.messages.fetch_snapshot import FetchSnapshotRequest
+from ottla.protocol.messages.update_raft_voter import (
+    KRaftVersionFeature,
+    Listener,
+    UpdateRaftVoterRequest,
+)
 from ottla.raft.effects import Send
 from ottla.raft.fetching_snapshots import FetchingSnapshots
 from ottla.raft.log import EpochEnd, SnapshotId
-from ottla.raft.membership import Address
+from ottla.raft.membership import SUPPORTED_KRAFT_VERSIONS, Address
 from ottla.raft.partition import Heading, addresses_in, check_cluster, only_partition
-from ottla.raft.quorum_state import QuorumState
+from ottla.raft.quorum_state import UPDATE_VOTER_FETCHES, QuorumState
 from ottla.raft.states import Follower, Prospective, Unattached
 
 
@@ -44,6 +49,7 @@ class Following:
             if now_ms >= state.deadline_ms:
                 quorum.become_prospective(now_ms)
                 return
+            self._update_voter(state, now_ms)
         if self._is_fetching() or quorum.durable_end < quorum.log.end_offset:
             # One fetch at a time, and only from an offset that is on our disk: it is an acknowledgement.
             return
@@ -56,9 +62,35 @@ class Following:
         else:
             quorum.send(address, node_id, self._request())
 
+    def _update_voter(self, state: Unattached | Follower, now_ms: int) -> None:
+        """Tell the leader where we listen, if the voters' record says otherwise."""
+        quorum = self._quorum
+        if not isinstance(state, Follower) or now_ms < state.update_voter_at_ms:
+            return
+        state.update_voter_at_ms = now_ms + UPDATE_VOTER_FETCHES * quorum.settings.fetch_timeout_ms
+        address = quorum.choose(state.leader_addresses)
+        is_ready = address and quorum.requests.is_ready(address, UpdateRaftVoterRequest, now_ms)
+        if quorum.has_moved and address is not None and is_ready:
+            lowest, highest = SUPPORTED_KRAFT_VERSIONS
+            request = UpdateRaftVoterRequest(
+                cluster_id=quorum.cluster_id,
+                current_leader_epoch=quorum.epoch,
+                voter_id=quorum.node.id,
+                voter_directory_id=quorum.node.directory_id,
+                listeners=[
+                    Listener(name=a.name, host=a.host, port=a.port) for a in quorum.settings.endpoints
+                ],
+                kraft_version_feature=KRaftVersionFeature(
+                    min_supported_version=lowest, max_supported_version=highest
+                ),
+            )
+            quorum.send(address, quorum.leader_id, request)
+
     def deadline(self, state: Unattached | Follower) -> int | None:
         quorum = self._quorum
         found = [state.deadline_ms] if quorum.is_voter and state.deadline_ms is not None else []
+        if quorum.is_voter and isinstance(state, Follower) and quorum.has_moved:
+            found.append(state.update_voter_at_ms)
         if not self._is_fetching() and quorum.durable_end >= quorum.log.end_offset:
             addresses = [address for address, _ in self._destinations(state)]
             ready = [quorum.requests.ready_at(address, FetchRequest) for address in addresses]

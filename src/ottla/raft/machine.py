@@ -18,11 +18,15 @@ from ottla.protocol.errors import (
     NotLeaderOrFollower,
     UnknownLeaderEpoch,
 )
+from ottla.protocol.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
+from ottla.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from ottla.protocol.messages.begin_quorum_epoch import BeginQuorumEpochRequest, BeginQuorumEpochResponse
 from ottla.protocol.messages.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse
 from ottla.protocol.messages.end_quorum_epoch import EndQuorumEpochRequest, EndQuorumEpochResponse
 from ottla.protocol.messages.fetch import FetchRequest, FetchResponse
 from ottla.protocol.messages.fetch_snapshot import FetchSnapshotRequest, FetchSnapshotResponse
+from ottla.protocol.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
+from ottla.protocol.messages.update_raft_voter import UpdateRaftVoterRequest, UpdateRaftVoterResponse
 from ottla.protocol.messages.vote import VoteRequest, VoteResponse
 from ottla.raft import describe
 from ottla.raft.effects import Effect, Send
@@ -36,6 +40,8 @@ from ottla.raft.partition import Heading, addresses_in, only_partition
 from ottla.raft.quorum_state import QuorumState
 from ottla.raft.settings import RaftSettings
 from ottla.raft.states import ROLES, Candidate, Leader, Prospective, Resigned, Role
+from ottla.raft.voter_changes import VoterChanges
+from ottla.raft.voter_set import VoterSet
 from ottla.raft.voting import Voting
 
 __all__ = ["NotLeader", "Raft", "Role"]
@@ -76,6 +82,7 @@ class Raft:
         self._leading = Leading(self._quorum)
         self._snapshots = FetchingSnapshots(self._quorum, self._leading)
         self._following = Following(self._quorum, self._snapshots)
+        self._changes = VoterChanges(self._quorum, self._leading)
         latest = log.latest_snapshot
         if latest is not None and (latest.epoch > log.last_epoch or latest.end_offset > log.end_offset):
             # It came from a leader, and a crash kept us from putting it in the place of the log.
@@ -113,6 +120,11 @@ class Raft:
         return self._quorum.is_voter
 
     @property
+    def voters(self) -> VoterSet:
+        """Those who vote by what our log says, committed or not."""
+        return self._quorum.voters
+
+    @property
     def leader_address(self) -> Address | None:
         """Where the leader listens for controllers and brokers; None if it is not known, or if it is us."""
         if isinstance(self._quorum.state, Leader | Resigned):
@@ -136,7 +148,8 @@ class Raft:
         """When to call `expire` next; changes with every call."""
         state = self._quorum.state
         if isinstance(state, Leader):
-            return self._leading.deadline(state)
+            found = (self._leading.deadline(state), self._changes.deadline())
+            return min((at for at in found if at is not None), default=None)
         if isinstance(state, Resigned):
             return self._leading.resigned_deadline(state)
         if isinstance(state, Prospective | Candidate):
@@ -184,10 +197,38 @@ class Raft:
     def fetch(self, request: FetchRequest, now_ms: int, *, waited: bool = False) -> FetchResponse | None:
         """None: there is nothing to say yet. Ask again after anything has changed (log end, high watermark,
         role, epoch), and for the last time, with `waited`, when the request's `max_wait_ms` are over."""
-        return self._leading.fetch(request, now_ms, waited=waited)
+        response = self._leading.fetch(request, now_ms, waited=waited)
+        if isinstance(self._quorum.state, Leader):
+            # The answer is made; what has become committed by the question may end a change of voters.
+            self._changes.poll(self._quorum.state, now_ms)
+        return response
 
     def fetch_snapshot(self, request: FetchSnapshotRequest, now_ms: int) -> FetchSnapshotResponse:
         return self._snapshots.fetch_snapshot(request, now_ms)
+
+    def add_voter(self, request: AddRaftVoterRequest, now_ms: int) -> AddRaftVoterResponse | None:
+        """None: it is under way. Ask again with the very same object after anything has changed, or when
+        `deadline` is over."""
+        outcome = self._changes.add(request, now_ms)
+        self._poll(now_ms)
+        if outcome is None:
+            return None
+        code, message = (outcome.code, str(outcome)) if isinstance(outcome, KafkaError) else (outcome, None)
+        return AddRaftVoterResponse(error_code=code, error_message=message)
+
+    def remove_voter(self, request: RemoveRaftVoterRequest, now_ms: int) -> RemoveRaftVoterResponse | None:
+        """None: it is under way, as with `add_voter`."""
+        outcome = self._changes.remove(request, now_ms)
+        self._poll(now_ms)
+        if outcome is None:
+            return None
+        code, message = (outcome.code, str(outcome)) if isinstance(outcome, KafkaError) else (outcome, None)
+        return RemoveRaftVoterResponse(error_code=code, error_message=message)
+
+    def update_voter(self, request: UpdateRaftVoterRequest, now_ms: int) -> UpdateRaftVoterResponse:
+        response = self._changes.update(request, now_ms)
+        self._poll(now_ms)
+        return response
 
     def describe(
         self, request: DescribeQuorumRequest, version: int, now_ms: int, wall_ms: int
@@ -218,6 +259,8 @@ class Raft:
         self._quorum.requests.back_off(sent.to, now_ms)
         if unsupported and isinstance(sent.request, VoteRequest):
             self._voting.unsupported(now_ms)
+        if isinstance(sent.request, ApiVersionsRequest):
+            self._changes.failed(sent)
         self._poll(now_ms)
 
     def resign(self, now_ms: int) -> None:
@@ -245,7 +288,9 @@ class Raft:
         for _ in range(STEPS):
             state = self._quorum.state
             if isinstance(state, Leader):
-                self._leading.poll(state, now_ms)
+                self._changes.poll(state, now_ms)
+                if state is self._quorum.state:
+                    self._leading.poll(state, now_ms)
             elif isinstance(state, Resigned):
                 self._leading.poll_resigned(state, now_ms)
             elif isinstance(state, Prospective | Candidate):
@@ -257,6 +302,9 @@ class Raft:
 
     def _take(self, sent: Send, response: Any, now_ms: int) -> bool:
         """Whether the answer was of use, so that the same node may be asked again at once."""
+        if isinstance(response, ApiVersionsResponse):
+            self._changes.answered(sent, response, now_ms)
+            return True
         heading = self._heading(sent, response)
         quorum = self._quorum
         error = heading.error_code
@@ -288,6 +336,10 @@ class Raft:
             return self._following.heading(response)
         if isinstance(response, FetchSnapshotResponse):
             return self._snapshots.heading(response)
+        if isinstance(response, UpdateRaftVoterResponse):
+            leader = response.current_leader
+            told = (Address(self._quorum.listener_name, leader.host, leader.port),) if leader.host else ()
+            return Heading(response.error_code, leader.leader_id, leader.leader_epoch, told)
         assert isinstance(response, BeginQuorumEpochResponse | EndQuorumEpochResponse), sent
         if response.error_code:
             return Heading(response.error_code, -1, -1, ())

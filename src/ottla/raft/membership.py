@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from ottla.core.ids import Uuid
@@ -100,6 +100,18 @@ class Membership:
         found._offset, found._before = self._offset, list(self._before)
         found.truncate_to(offset)
         return found
+
+    def with_voter(self, node: VoterKey, addresses: Sequence[Address]) -> Membership:
+        """The same with one of the voters at these addresses."""
+        made = Membership()
+        made.kraft_version = self.kraft_version
+        made.voters = [
+            voter_at(node, addresses)
+            if addresses and (voter.voter_id, voter.voter_directory_id) == node
+            else voter
+            for voter in self.voters or ()
+        ]
+        return made
 
     @property
     def voter_ids(self) -> tuple[int, ...]:

@@ -7,6 +7,7 @@ back, a vote is given once in an epoch, and a leader that is known in an epoch s
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Final
 
 from ottla.core.ids import ZERO_UUID
 from ottla.protocol.errors import InvalidRequest
@@ -19,6 +20,9 @@ from ottla.raft.request_manager import RequestManager
 from ottla.raft.settings import RaftSettings
 from ottla.raft.states import Candidate, Follower, Leader, Prospective, Resigned, State, Unattached, Votes
 from ottla.raft.voter_set import Voters, VoterSet
+
+# After this many fetch timeouts a follower tells the leader where it listens, if that is not known yet.
+UPDATE_VOTER_FETCHES: Final = 3
 
 
 class QuorumState:
@@ -80,6 +84,14 @@ class QuorumState:
         if isinstance(self.state, Follower | Prospective):
             return self.state.leader_addresses
         return ()
+
+    @property
+    def has_moved(self) -> bool:
+        """Whether the voters' record in the log has other addresses for us than we have."""
+        ours = self.settings.endpoints
+        known = self.voters.nodes.get(self.node.id)
+        is_in_log = self.membership.kraft_version >= 1 and self.membership.voters is not None
+        return is_in_log and bool(ours) and known is not None and known.addresses != ours
 
     @property
     def listener_name(self) -> str:
@@ -172,10 +184,10 @@ class QuorumState:
         leading = LeaderState(self.node, voters, self.log.end_offset, timeout_ms, now_ms)
         self._enter(Leader(leading))
         records = [leader_change(self.node.id, voters.ids, tuple(granting))]
-        if not self.membership.is_in_log:
+        if not self.membership.is_in_log or self.has_moved:
             # The first leader writes down what formatting only put into a snapshot, in the same batch, so
-            # that there is never a log with a leader and without voters.
-            records += self.membership.records()
+            # that there is never a log with a leader and without voters. Later ones, if they have moved.
+            records += self.membership.with_voter(self.node, self.settings.endpoints).records()
         for record in self.log.append_control(records, self.epoch):
             self.membership.apply(record)
         leading.persisted(self.durable_end)
@@ -188,7 +200,10 @@ class QuorumState:
             self._persist(ElectionState(epoch=epoch, leader_id=leader_id))
         elif leader_id != self.leader_id:
             self._persist(self.election._replace(leader_id=leader_id))
-        self._enter(Follower(addresses, now_ms + self.settings.fetch_timeout_ms))
+        timeout_ms = self.settings.fetch_timeout_ms
+        # A few fetches first: the log may already say where we are.
+        update_at_ms = now_ms + UPDATE_VOTER_FETCHES * timeout_ms
+        self._enter(Follower(addresses, now_ms + timeout_ms, update_voter_at_ms=update_at_ms))
 
     def become_resigned(self, now_ms: int) -> None:
         """Stop leading. The epoch stays ours: nobody else can lead in it."""

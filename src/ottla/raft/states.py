@@ -89,6 +89,8 @@ class Follower:
     # A voter without a successful fetch until then runs for leader; an observer asks around.
     deadline_ms: int
     has_fetched: bool = False
+    # When to tell the leader where we listen, if the voters' record says otherwise.
+    update_voter_at_ms: int = 0
     # The snapshot that is being fetched, and how much of it has arrived.
     snapshot: SnapshotId | None = None
     position: int = 0
