@@ -14,10 +14,18 @@ from typing import Any, NamedTuple
 
 from ottla.core.ids import Uuid
 from ottla.protocol.control import ControlRecord
+from ottla.protocol.messages.add_raft_voter import AddRaftVoterRequest, Listener
+from ottla.protocol.messages.api_versions import (
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    SupportedFeatureKey,
+)
 from ottla.protocol.messages.begin_quorum_epoch import BeginQuorumEpochRequest
 from ottla.protocol.messages.end_quorum_epoch import EndQuorumEpochRequest
 from ottla.protocol.messages.fetch import FetchRequest
 from ottla.protocol.messages.fetch_snapshot import FetchSnapshotRequest
+from ottla.protocol.messages.remove_raft_voter import RemoveRaftVoterRequest
+from ottla.protocol.messages.update_raft_voter import UpdateRaftVoterRequest
 from ottla.protocol.messages.vote import VoteRequest
 from ottla.raft.effects import Persist, Send, Sync
 from ottla.raft.election_state import ElectionState
@@ -57,6 +65,7 @@ class Plan:
     restart_ms: int  # a crashed node is back within this time
     cut_every_ms: int
     resign_every_ms: int
+    change_every_ms: int  # a voter is added or removed
     fuse_share: float  # of writes in whose middle the power fails
 
     @classmethod
@@ -64,6 +73,8 @@ class Plan:
         def maybe(chance: float, low: int, high: int) -> int:
             return random.randint(low, high) if random.random() < chance else 0
 
+        kraft_version = random.choice((0, 1))
+        change_every_ms = maybe(0.5, 50, 500) if kraft_version else 0
         election_ms = random.choice((60, 100, 150, 300))
         fetch_ms = random.choice((100, 200, 300, 600))
         settings = RaftSettings(
@@ -78,8 +89,8 @@ class Plan:
         )
         return cls(
             voters=random.choice((1, 2, 3, 3, 3, 3, 4, 5)),
-            observers=random.choice((0, 0, 0, 1, 2)),
-            kraft_version=random.choice((0, 1)),
+            observers=random.choice((1, 2)) if change_every_ms else random.choice((0, 0, 0, 1, 2)),
+            kraft_version=kraft_version,
             settings=settings,
             duration_ms=random.choice((2_000, 4_000)),
             append_every_ms=random.choice((5, 20, 50, 200)),
@@ -93,6 +104,7 @@ class Plan:
             restart_ms=random.choice((20, 100, 600)),
             cut_every_ms=maybe(0.6, 100, 1_500),
             resign_every_ms=maybe(0.2, 300, 2_000),
+            change_every_ms=change_every_ms,
             fuse_share=random.choice((0.0, 0.0, 0.01, 0.05)),
         )
 
@@ -192,6 +204,20 @@ class Node:
             return None
         return answer if self.after() else None
 
+    def ask_until_done(self, method: Callable[..., Any], request: Any) -> None:
+        """A change of the voters, which takes its time."""
+        life = self.life
+
+        def again() -> None:
+            if self.life == life and self.is_up:
+                answer = self.call(method, request, self.now_ms())
+                if answer is None and self.is_up:
+                    self.cluster.later(5, again)
+                elif answer is not None and not answer.error_code:
+                    self.cluster.changes += 1
+
+        again()
+
     def after(self) -> bool:
         """Carry out the effects in their order; false if the power failed in between."""
         cluster = self.cluster
@@ -245,6 +271,9 @@ class Node:
             if self.life == life and self.is_up and self._timer_at == deadline:
                 self._timer_at = None
                 self.call(self.machine.expire, self.now_ms())
+                due = self.machine.deadline()
+                if self.is_up and due is not None and due <= self.now_ms():
+                    raise Violation(f"node {self.id} is busy: it has done nothing about what is due")
 
         # A timer is never early, and not busy: the next millisecond at the soonest.
         self.cluster.later(max(deadline - self.now_ms(), 1), expire)
@@ -286,6 +315,11 @@ class Node:
             asked = request.topics[0].partitions[0]
             if answer is not None and answer.topics[0].partitions[0].vote_granted and not asked.pre_vote:
                 self.cluster.invariants.voted(self.id, asked.replica_epoch, asked.replica_id)
+        elif isinstance(request, ApiVersionsRequest):
+            feature = SupportedFeatureKey(name="kraft.version", min_version=0, max_version=1)
+            answer = ApiVersionsResponse(supported_features=[feature])
+        elif isinstance(request, UpdateRaftVoterRequest):
+            answer = self.call(machine.update_voter, request, now_ms)
         elif isinstance(request, BeginQuorumEpochRequest):
             answer = self.call(machine.begin_quorum_epoch, request, now_ms)
         elif isinstance(request, EndQuorumEpochRequest):
@@ -333,6 +367,7 @@ class Cluster:
         self.invariants = Invariants()
         self.now_ms = 0
         self.events = 0
+        self.changes = 0  # of voters, that were committed
         self.trace = 0
         self._order = 0
         self._queue: list[tuple[int, int, Callable[[], None]]] = []
@@ -349,10 +384,15 @@ class Cluster:
             }
             self.first_voters = tuple(initial(keys).records())
         self.nodes = {
-            id: Node(self, id, can_vote=id <= self.plan.voters or self.random.random() < 0.5)
+            id: Node(
+                self,
+                id,
+                can_vote=id <= self.plan.voters
+                or self.plan.change_every_ms > 0
+                or self.random.random() < 0.5,
+            )
             for id in self._addresses
         }
-        self.voters = [self.nodes[id] for id in range(1, self.plan.voters + 1)]
 
     def settings_of(self, node: Node) -> RaftSettings:
         settings = self.plan.settings
@@ -362,7 +402,7 @@ class Cluster:
                 **{name: getattr(settings, name) for name in RaftSettings.__slots__},
                 "voters": voters if self.plan.kraft_version == 0 else (),
                 "bootstrap_servers": tuple(address for _, address in voters)
-                if (self.plan.kraft_version == 1 and self.plan.voters > 1) or node not in self.voters
+                if self.plan.kraft_version == 1 or node.id > self.plan.voters
                 else (),
                 "endpoints": (node.address,) if node.can_vote else (),
             }
@@ -389,7 +429,7 @@ class Cluster:
             raise PowerLoss
 
     def check(self, node: Node) -> None:
-        self.invariants.check(node, self.voters)
+        self.invariants.check(node, [self.nodes[id] for id in node.machine.voters.ids])
         machine = node.machine
         mark = -1 if machine.high_watermark is None else machine.high_watermark
         position = (self.now_ms, node.id, machine.epoch, machine.leader_id, node.log.end_offset, mark)
@@ -486,10 +526,31 @@ class Cluster:
             self._cuts |= {(one, other), (other, one)} if self.random.random() < 0.5 else {(one, other)}
 
     def _resign_one(self) -> None:
-        for node in self.voters:
+        for node in self.nodes.values():
             if node.is_up and node.machine.is_leader:
                 node.call(node.machine.resign, node.now_ms())
                 return
+
+    def _change_voters(self) -> None:
+        """Somebody asks a leader to take a vote away, or to give one to a node that has none."""
+        leaders = [node for node in self.nodes.values() if node.is_up and node.machine.is_leader]
+        if not leaders:
+            return
+        leader, node = self.random.choice(leaders), self.random.choice(list(self.nodes.values()))
+        if node.id in leader.machine.voters.nodes:
+            removal = RemoveRaftVoterRequest(
+                cluster_id=CLUSTER_ID, voter_id=node.id, voter_directory_id=node.key.directory_id
+            )
+            leader.ask_until_done(leader.machine.remove_voter, removal)
+        else:
+            addition = AddRaftVoterRequest(
+                cluster_id=CLUSTER_ID,
+                voter_id=node.id,
+                voter_directory_id=node.key.directory_id,
+                listeners=[Listener(name="CONTROLLER", host="sim", port=node.id)],
+                ack_when_committed=self.random.random() < 0.8,
+            )
+            leader.ask_until_done(leader.machine.add_voter, addition)
 
     def _append_some(self) -> None:
         """Clients write to whoever thinks that it leads, be it right or not."""
@@ -512,6 +573,7 @@ class Cluster:
         self._every(plan.crash_every_ms, self._crash_one)
         self._every(plan.cut_every_ms, self._cut_some)
         self._every(plan.resign_every_ms, self._resign_one)
+        self._every(plan.change_every_ms, self._change_voters)
         self.run_until(plan.duration_ms)
         self._recover()
 
@@ -525,7 +587,7 @@ class Cluster:
 
         def is_well() -> bool:
             nonlocal written_in, written
-            leaders = [node for node in self.voters if node.is_up and node.machine.is_leader]
+            leaders = [node for node in self.nodes.values() if node.is_up and node.machine.is_leader]
             top = max(leaders, key=lambda node: node.machine.epoch, default=None)
             if top is None or (top.machine.high_watermark or 0) <= top.machine.epoch_start_offset:
                 return False
