@@ -22,7 +22,8 @@ from ottla.metadata.config_rules import ConfigRules
 from ottla.metadata.controller import Controller
 from ottla.metadata.state import ControllerSettings
 from ottla.metadata.versions import KRAFT_VERSION
-from ottla.protocol.errors import KafkaStorageError, NotController, RequestTimedOut
+from ottla.protocol.errors import KafkaStorageError, NotController, RequestTimedOut, UnsupportedVersion
+from ottla.protocol.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
 from ottla.protocol.messages.begin_quorum_epoch import BeginQuorumEpochRequest, BeginQuorumEpochResponse
 from ottla.protocol.messages.broker_registration import BrokerRegistrationRequest
 from ottla.protocol.messages.describe_quorum import (
@@ -34,6 +35,8 @@ from ottla.protocol.messages.describe_quorum import (
 from ottla.protocol.messages.end_quorum_epoch import EndQuorumEpochRequest, EndQuorumEpochResponse
 from ottla.protocol.messages.fetch import FetchRequest, FetchResponse
 from ottla.protocol.messages.fetch_snapshot import FetchSnapshotRequest, FetchSnapshotResponse
+from ottla.protocol.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
+from ottla.protocol.messages.update_raft_voter import UpdateRaftVoterRequest, UpdateRaftVoterResponse
 from ottla.protocol.messages.vote import VoteRequest, VoteResponse
 from ottla.protocol.stored.metadata import UserScramCredentialRecord
 from ottla.raft.membership import Address, VoterKey
@@ -57,6 +60,7 @@ LATE_MS: Final = 1_000
 # How long this node looks for the controller on its own account.
 OWN_S: Final = 30.0
 DESCRIBE_VERSION: Final = 2
+FIXED_VOTERS: Final = "the voters of this cluster cannot be changed"
 
 logger = logging.getLogger("ottla.quorum")
 
@@ -268,6 +272,15 @@ class Quorum:
 
     async def fetch_snapshot(self, request: FetchSnapshotRequest) -> FetchSnapshotResponse:
         return self._call(self._machine.fetch_snapshot, request)
+
+    async def add_voter(self, request: AddRaftVoterRequest) -> AddRaftVoterResponse:
+        return AddRaftVoterResponse(error_code=UnsupportedVersion.code, error_message=FIXED_VOTERS)
+
+    async def remove_voter(self, request: RemoveRaftVoterRequest) -> RemoveRaftVoterResponse:
+        return RemoveRaftVoterResponse(error_code=UnsupportedVersion.code, error_message=FIXED_VOTERS)
+
+    async def update_voter(self, request: UpdateRaftVoterRequest) -> UpdateRaftVoterResponse:
+        return UpdateRaftVoterResponse(error_code=UnsupportedVersion.code)
 
     async def describe(self, request: DescribeQuorumRequest, version: int) -> DescribeQuorumResponse:
         """As the leader sees the quorum; NOT_LEADER_OR_FOLLOWER in the answer of anybody else."""

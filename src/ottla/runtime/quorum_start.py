@@ -55,7 +55,7 @@ def first_cluster_id(settings: BrokerSettings, properties: Mapping[str, str]) ->
         return None
     if not voters:
         voters = sorted(settings.controller_quorum_bootstrap_servers)
-    return str(Uuid.from_random(hashlib.sha256(",".join(voters).encode()).digest()[:16]))
+    return str(_id_from(",".join(voters)))
 
 
 def metadata_directory(home: Home) -> tuple[LogDirectory, Flusher]:
@@ -122,6 +122,16 @@ def controller_address(home: Home) -> Address:
         return Address(listener.name, advertised.host or "localhost", advertised.port)
     host = home.listeners.clients[0].host if home.listeners.clients else ""
     return Address(names[0] if names else "CONTROLLER", host or "localhost", CONTROLLER_PORT)
+
+
+def _id_from(text: str) -> Uuid:
+    """An id that looks as if it were random, and is always the same."""
+    while True:
+        digest = hashlib.sha256(text.encode()).digest()
+        made = Uuid.from_random(digest[:16])
+        if made.is_usable:
+            return made
+        text = digest.hex()
 
 
 def _begins_alone(home: Home) -> bool:

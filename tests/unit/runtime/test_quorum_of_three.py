@@ -9,12 +9,15 @@ from typing import Any
 
 import pytest
 
+from ottla.core.ids import Uuid
 from ottla.core.principal import Principal
 from ottla.metadata.delta import Delta
 from ottla.protocol.errors import KafkaError, NotController
 from ottla.protocol.messages.describe_quorum import DescribeQuorumRequest, PartitionData, TopicData
+from ottla.raft.membership import VoterKey
+from ottla.runtime.quorum_start import _id_from, load
 from ottla.runtime.snapshots import find_snapshots
-from tests.unit.runtime.quorums import Cluster, cluster, create, eventually, topics
+from tests.unit.runtime.quorums import Cluster, Node, cluster, create, eventually, topics
 
 Story = Callable[[Cluster], Awaitable[None]]
 
@@ -280,3 +283,26 @@ def test_an_idle_cluster_of_several_nodes_writes_now_and_then(tmp_path: Path) ->
         await eventually(lambda: leader.quorum.high_watermark >= end + 3, "no-ops are committed")
 
     tell(tmp_path, story, metadata_max_idle_interval_ms="50")
+
+
+def test_the_name_that_a_cluster_gives_itself_is_one_of_kafkas() -> None:
+    for number in range(300):
+        made = _id_from(f"1@localhost:{number}")
+        assert made == Uuid.parse(str(made)) == _id_from(f"1@localhost:{number}")
+        assert len(str(made)) == 22 and made.is_usable
+
+
+def test_what_a_crash_left_in_the_page_cache_is_synced_before_it_counts(tmp_path: Path) -> None:
+    async def story(made: Cluster) -> None:
+        leader = await made.leader()
+        await leader.join()
+        await create(leader, "orders")
+        await leader.kill()
+        node = Node(made.network, tmp_path, leader.id, made.properties(leader.id))
+        directory = node.log_directories[0]
+        store = load(node, directory, VoterKey(node.id, directory.id), 0, ())
+        assert store.log.recovery_point == store.log.end_offset > 10
+        store.log.close_files()
+        directory._lock.release()
+
+    tell(tmp_path, story)
