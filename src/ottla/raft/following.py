@@ -42,7 +42,7 @@ class Following:
 
     def poll(self, state: Unattached | Follower, now_ms: int) -> None:
         quorum = self._quorum
-        if quorum.is_voter:
+        if quorum.may_run:
             if state.deadline_ms is None:
                 quorum.become_unattached(quorum.epoch, now_ms)  # a vote was given to us
                 return
@@ -88,8 +88,8 @@ class Following:
 
     def deadline(self, state: Unattached | Follower) -> int | None:
         quorum = self._quorum
-        found = [state.deadline_ms] if quorum.is_voter and state.deadline_ms is not None else []
-        if quorum.is_voter and isinstance(state, Follower) and quorum.has_moved:
+        found = [state.deadline_ms] if quorum.may_run and state.deadline_ms is not None else []
+        if quorum.may_run and isinstance(state, Follower) and quorum.has_moved:
             found.append(state.update_voter_at_ms)
         if not self._is_fetching() and quorum.durable_end >= quorum.log.end_offset:
             addresses = [address for address, _ in self._destinations(state)]
@@ -109,12 +109,12 @@ class Following:
             leader = quorum.choose(state.leader_addresses)
             if leader is not None:
                 found.append((leader, quorum.leader_id))
+        # The voters of our own log may have changed long ago, the servers of the configuration even before.
         known = [(address, -1) for address in quorum.settings.bootstrap_servers]
-        if not known:
-            for node in quorum.voters.others(quorum.node.id):
-                address = quorum.choose(node.addresses)
-                if address is not None:
-                    known.append((address, node.key.id))
+        for node in quorum.voters.others(quorum.node.id):
+            address = quorum.choose(node.addresses)
+            if address is not None and (address, -1) not in known:
+                known.append((address, node.key.id))
         ours = {(address.host, address.port) for address in quorum.settings.endpoints}
         asked = {address for address, _ in found}
         found += [

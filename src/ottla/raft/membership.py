@@ -81,6 +81,11 @@ class Membership:
         """The offset of the last record that changed something, or -1."""
         return self._offset
 
+    @property
+    def voters_before(self) -> list[Voter] | None:
+        """The voters before the last change."""
+        return self._before[-1].voters if self._before else None
+
     def truncate_to(self, offset: int) -> None:
         """The log ends at `offset` now: what was said from there on is forgotten."""
         while self._before and self._offset >= offset:

@@ -66,6 +66,23 @@ class QuorumState:
         return self.can_vote and self.voters.is_voter(self.node)
 
     @property
+    def may_run(self) -> bool:
+        """Whether this node takes part in elections as a candidate.
+
+        One that has lost its vote does so until that is committed: it may be the only one with all that is,
+        and without it nobody could be elected (section 4.2.2 of the dissertation). It needs the votes of the
+        others, since its own does not count.
+        """
+        if self.is_voter or not self.can_vote:
+            return self.is_voter
+        membership = self.membership
+        before = membership.voters_before or ()
+        is_committed = self.high_watermark is not None and self.high_watermark > membership.last_change
+        return not is_committed and any(
+            (voter.voter_id, voter.voter_directory_id) == self.node for voter in before
+        )
+
+    @property
     def epoch(self) -> int:
         return self.election.epoch
 
@@ -152,7 +169,7 @@ class QuorumState:
             self._persist(ElectionState(epoch=epoch, leader_id=leader_id))
         elif leader_id != NOBODY:
             self._persist(self.election._replace(leader_id=leader_id))
-        if not self.is_voter:
+        if not self.may_run:
             deadline = None
         elif deadline is None or deadline <= now_ms:
             deadline = self._election_timeout(now_ms)
@@ -262,4 +279,4 @@ class QuorumState:
         return now_ms + timeout_ms + int(self._chance() * timeout_ms)
 
     def _election_deadline(self, now_ms: int) -> int | None:
-        return self._election_timeout(now_ms) if self.is_voter else None
+        return self._election_timeout(now_ms) if self.may_run else None

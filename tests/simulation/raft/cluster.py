@@ -401,7 +401,10 @@ class Cluster:
             **{
                 **{name: getattr(settings, name) for name in RaftSettings.__slots__},
                 "voters": voters if self.plan.kraft_version == 0 else (),
-                "bootstrap_servers": tuple(address for _, address in voters)
+                # Where voters come and go, everybody who may be one is listed.
+                "bootstrap_servers": tuple(self._addresses.values())
+                if self.plan.change_every_ms
+                else tuple(address for _, address in voters)
                 if self.plan.kraft_version == 1 or node.id > self.plan.voters
                 else (),
                 "endpoints": (node.address,) if node.can_vote else (),

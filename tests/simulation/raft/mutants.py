@@ -11,6 +11,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest.mock import patch
 
+from ottla.protocol.errors import NotLeaderOrFollower
 from ottla.raft.effects import Persist
 from ottla.raft.fetching_snapshots import FetchingSnapshots
 from ottla.raft.following import Following
@@ -18,9 +19,10 @@ from ottla.raft.leader_state import LeaderState
 from ottla.raft.leading import Leading
 from ottla.raft.log import EpochEnd, SnapshotId
 from ottla.raft.machine import Raft
-from ottla.raft.membership import VoterKey
+from ottla.raft.membership import Membership, VoterKey
 from ottla.raft.quorum_state import QuorumState
 from ottla.raft.states import Candidate, Follower, Leader, Prospective, Resigned, Unattached, Votes
+from ottla.raft.voter_changes import VoterChanges
 from ottla.raft.voting import Voting
 from tests.simulation.raft.cluster import run
 from tests.simulation.raft.invariants import Violation
@@ -134,6 +136,14 @@ def _still_durable(self: Following, leaders: EpochEnd) -> None:
     self._quorum.durable_end = before
 
 
+def _changes_whenever_asked(self: VoterChanges, cluster_id: str | None, now_ms: int) -> Leader:
+    """Without waiting for the change before, nor for a record of this epoch."""
+    state = self._quorum.state
+    if not isinstance(state, Leader) or self._quorum.membership.voters is None:
+        raise NotLeaderOrFollower
+    return state
+
+
 _is_won = property(lambda self: len(self.granted) >= max(1, len(self.voters) // 2))
 
 MUTANTS: dict[str, list[Change]] = {
@@ -169,6 +179,8 @@ MUTANTS: dict[str, list[Change]] = {
     "a leader does not see that a log diverges": [(Leading, "_compare", _no_divergence)],
     "a follower keeps its diverging tail": [(Following, "_truncate", _keeps_tail)],
     "a follower keeps its log beside a snapshot": [(FetchingSnapshots, "_load", _keeps_log)],
+    "the voters of a log that was cut off still count": [(Membership, "truncate_to", lambda *_: None)],
+    "voters change before the last change is committed": [(VoterChanges, "_check", _changes_whenever_asked)],
     "a follower's high watermark runs ahead": [(QuorumState, "advance_high_watermark", _mark_without_limit)],
 }
 
