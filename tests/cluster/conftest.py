@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 import warnings
 from collections.abc import Iterator
 
@@ -73,6 +74,18 @@ def cluster(shared: TestCluster) -> TestCluster:
 def forgotten_sockets() -> Iterator[None]:
     """Those that a client has left open go here, not in somebody else's test."""
     yield
+    _collect()
+
+
+def pytest_unconfigure() -> None:
+    for name in ("last_value", "last_traceback", "last_exc"):
+        if hasattr(sys, name):
+            delattr(sys, name)  # a test that failed holds on to its clients
+    _collect()
+
+
+def _collect() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)
-        gc.collect()
+        for _ in range(3):
+            gc.collect()
