@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from ottla.core.ids import UNASSIGNED_DIRECTORY, Uuid
@@ -67,6 +67,11 @@ class ControllerState:
 
     def __post_init__(self) -> None:
         self.sessions = Sessions(self.settings.session_timeout_ms)
+
+    def voters_are(self, nodes: tuple[int, ...]) -> None:
+        """The quorum has these voters now."""
+        if nodes != self.settings.quorum_nodes:
+            self.settings = replace(self.settings, quorum_nodes=nodes)
 
     def topic_config(self, topic: str, name: str, static: str) -> str:
         """A topic's effective config: its own, this node's, the cluster's, or the static one."""

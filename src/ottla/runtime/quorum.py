@@ -22,7 +22,7 @@ from ottla.metadata.config_rules import ConfigRules
 from ottla.metadata.controller import Controller
 from ottla.metadata.state import ControllerSettings
 from ottla.metadata.versions import KRAFT_VERSION
-from ottla.protocol.errors import KafkaStorageError, NotController, RequestTimedOut, UnsupportedVersion
+from ottla.protocol.errors import KafkaStorageError, NotController, RequestTimedOut
 from ottla.protocol.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
 from ottla.protocol.messages.begin_quorum_epoch import BeginQuorumEpochRequest, BeginQuorumEpochResponse
 from ottla.protocol.messages.broker_registration import BrokerRegistrationRequest
@@ -60,7 +60,6 @@ LATE_MS: Final = 1_000
 # How long this node looks for the controller on its own account.
 OWN_S: Final = 30.0
 DESCRIBE_VERSION: Final = 2
-FIXED_VOTERS: Final = "the voters of this cluster cannot be changed"
 
 logger = logging.getLogger("ottla.quorum")
 
@@ -274,13 +273,17 @@ class Quorum:
         return self._call(self._machine.fetch_snapshot, request)
 
     async def add_voter(self, request: AddRaftVoterRequest) -> AddRaftVoterResponse:
-        return AddRaftVoterResponse(error_code=UnsupportedVersion.code, error_message=FIXED_VOTERS)
+        """Answered when the change is committed, or has failed."""
+        self._check_alive()
+        return await self._shell.change_voters(self._machine.add_voter, request)
 
     async def remove_voter(self, request: RemoveRaftVoterRequest) -> RemoveRaftVoterResponse:
-        return RemoveRaftVoterResponse(error_code=UnsupportedVersion.code, error_message=FIXED_VOTERS)
+        """Answered when the change is committed, or has failed."""
+        self._check_alive()
+        return await self._shell.change_voters(self._machine.remove_voter, request)
 
     async def update_voter(self, request: UpdateRaftVoterRequest) -> UpdateRaftVoterResponse:
-        return UpdateRaftVoterResponse(error_code=UnsupportedVersion.code)
+        return self._call(self._machine.update_voter, request)
 
     async def describe(self, request: DescribeQuorumRequest, version: int) -> DescribeQuorumResponse:
         """As the leader sees the quorum; NOT_LEADER_OR_FOLLOWER in the answer of anybody else."""
@@ -309,6 +312,7 @@ class Quorum:
         """The image has moved on."""
         if self._active is not None:
             self._active.advanced()
+            self._active.controller.state.voters_are(voter_ids(self._home.settings, self._membership))
         self._activate_if_ready()
         if self._registering is not None:
             self._registering.check()

@@ -16,7 +16,7 @@ from typing import Any, Final, TypeVar
 from ottla.client.errors import ClientError, UnsupportedRequest
 from ottla.core.clock import Clock
 from ottla.protocol.apis import api
-from ottla.protocol.errors import KafkaError
+from ottla.protocol.errors import KafkaError, NotController
 from ottla.protocol.messages.fetch import FetchRequest, FetchResponse
 from ottla.protocol.messages.fetch_snapshot import FetchSnapshotRequest
 from ottla.raft.effects import Effect, LoadSnapshot, Persist, Send, Sync
@@ -32,6 +32,7 @@ from ottla.runtime.raft_log import DiskLog
 from ottla.storage.files import write_atomically
 
 T = TypeVar("T")
+R = TypeVar("R")
 
 # Fetches that wait for something new. A cluster has one for each node that follows.
 PARKED_MAX: Final = 2_000
@@ -131,6 +132,18 @@ class RaftShell:
                 return response
             assert not waited, "a fetch that has waited is answered"
             await self.changes(deadline - loop.time())
+
+    async def change_voters(self, method: Callable[[R, int], T | None], request: R) -> T:
+        """The answer to a request for another voter set, once that is decided."""
+        while True:
+            response = self.call(method, request, self._clock.monotonic_ms())
+            if response is not None:
+                return response
+            if self._is_stopped:
+                raise NotController("this node is stopping")
+            deadline = self.machine.deadline()
+            wait_ms = WAIT_MAX_MS if deadline is None else deadline - self._clock.monotonic_ms()
+            await self.changes(min(max(wait_ms, 1), WAIT_MAX_MS) / 1000)
 
     async def changes(self, within: float) -> None:
         """Wait until the machine may have something new to say, but not longer than this."""
