@@ -244,10 +244,12 @@ class InSyncReplicas:
         now_ms: int,
         max_lag_ms: int,
         standing_of: StandingOf,
+        fetching: int | None = None,
     ) -> Proposal | None:
         """Who should be in sync; the proposal to make, if it is another set and none is open.
 
-        `epochs` are those of leader and partition.
+        `epochs` are those of leader and partition. Nobody is taken in but the one who is `fetching`: what is
+        known of the others may be old, and they would be left out again for it.
         """
         laggards = {
             replica
@@ -261,7 +263,8 @@ class InSyncReplicas:
             if replica in self.members or not self._is_eligible(replica, standing_of):
                 continue
             if follower.end_offset >= high_watermark and follower.end_offset >= self._epoch_start:
-                joining.add(replica)
+                if replica == fetching:
+                    joining.add(replica)
             elif now_ms - follower.caught_up_ms <= max_lag_ms:
                 awaited.add(replica)
         if awaited != self._awaited:

@@ -309,18 +309,22 @@ class Partition:
         isr.fetched(replica, asked.fetch_offset, asked.start_offset, broker_epoch, log.end_offset, now_ms)
         proposal = None
         if replica not in isr.members:
-            proposal = self.look_for_changes(now_ms, max_lag_ms, standing_of)
+            proposal = self.look_for_changes(now_ms, max_lag_ms, standing_of, fetching=replica)
         if asked.fetch_offset != before:
             self._advance(0)
         return proposal
 
-    def look_for_changes(self, now_ms: int, max_lag_ms: int, standing_of: StandingOf) -> Proposal | None:
-        """Who has caught up, and who has fallen behind: the in-sync set to be proposed, if it is another."""
+    def look_for_changes(
+        self, now_ms: int, max_lag_ms: int, standing_of: StandingOf, fetching: int | None = None
+    ) -> Proposal | None:
+        """Who has fallen behind, and whether who is fetching has caught up: the in-sync set to propose."""
         if not self.is_leader:
             return None
         log, isr = self.log, self.isr
         epochs = (self.leader_epoch, self.partition_epoch)
-        proposal = isr.look(log.high_watermark, log.end_offset, epochs, now_ms, max_lag_ms, standing_of)
+        proposal = isr.look(
+            log.high_watermark, log.end_offset, epochs, now_ms, max_lag_ms, standing_of, fetching
+        )
         self._advance(0)  # nobody may be awaited any more
         return proposal
 

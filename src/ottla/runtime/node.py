@@ -59,6 +59,7 @@ logger = logging.getLogger("ottla.node")
 # Partitions made or changed before other work of the loop gets its turn.
 SLICE: Final = 20
 MAKE_AGAIN_MS: Final = 1000
+LOOK_MS: Final = 5
 DURABLE: Final = "durable"
 
 
@@ -249,6 +250,7 @@ class Node:
             min(directory.previous_broker_epoch for directory in self.log_directories),
         )
         self._lifecycle = lifecycle
+        await self._registration_seen(lifecycle.broker_epoch)
         self._parts.push_async_callback(self.replica_fetchers.close)
         self._parts.push_async_callback(self.in_sync_sets.close)
         self.in_sync_sets.start()
@@ -265,6 +267,14 @@ class Node:
         self._parts.push_async_callback(housekeeping.stop)
         self.log_cleaner.start()
         self._parts.push_async_callback(self.log_cleaner.stop)
+
+    async def _registration_seen(self, broker_epoch: int) -> None:
+        """Return when the metadata log here has our registration.
+
+        Until then it may say that we lead, as we did before we crashed: in that epoch, with what we had then.
+        """
+        while self.standing_of(self.node_id).epoch < broker_epoch:  # noqa: ASYNC110 (it is on its way)
+            await asyncio.sleep(LOOK_MS / 1000)
 
     def _registered_listeners(self, addresses: Sequence[tuple[str, int]]) -> list[RegisteredListener]:
         registered = []

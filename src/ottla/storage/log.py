@@ -625,6 +625,8 @@ class Log:
         written before the log is appended to.
         """
         if offset >= self.end_offset:
+            # Who led and wrote nothing may have an epoch at the end that the leader does not know.
+            self.epochs.truncate_to(self.end_offset)
             return
         if offset < self.segments.start_offset:
             self.truncate_fully(offset)

@@ -29,8 +29,17 @@ def fetch(isr: InSyncReplicas, replica: int, end_offset: int, leader_end: int = 
     isr.fetched(replica, end_offset, 0, 100 + replica, leader_end, now_ms)
 
 
-def look(isr: InSyncReplicas, watermark: int = 0, leader_end: int = 10, now_ms: int = 1) -> Proposal | None:
-    return isr.look(watermark, leader_end, EPOCHS, now_ms, LAG_MS, active)
+def look(
+    isr: InSyncReplicas,
+    watermark: int = 0,
+    leader_end: int = 10,
+    now_ms: int = 1,
+    fetching: int | None = None,
+) -> Proposal | None:
+    """As on a fetch of the last replica, unless another one is named."""
+    if fetching is None:
+        fetching = isr.replicas[-1]
+    return isr.look(watermark, leader_end, EPOCHS, now_ms, LAG_MS, active, fetching)
 
 
 def test_the_watermark_is_what_every_in_sync_replica_has() -> None:
@@ -95,18 +104,26 @@ def test_a_follower_that_reaches_the_watermark_and_the_epoch_is_proposed() -> No
 def test_only_one_proposal_is_open_at_a_time() -> None:
     isr = leading((1, 2, 3, 4), (1,))
     fetch(isr, 2, 10)
-    assert look(isr) is not None
+    assert look(isr, fetching=2) is not None
     fetch(isr, 3, 10)
-    assert look(isr) is None
+    assert look(isr, fetching=3) is None
+
+
+def test_nobody_is_taken_in_for_what_it_said_long_ago() -> None:
+    isr = leading()
+    fetch(isr, 3, 10)
+    assert isr.look(0, 10, EPOCHS, 1, LAG_MS, active) is None
+    assert look(isr, fetching=2) is None
+    assert look(isr, fetching=3) is not None
 
 
 def test_a_fenced_broker_and_another_incarnation_are_not_proposed() -> None:
     isr = leading()
     fetch(isr, 2, 10)
     fetch(isr, 3, 10)
-    assert isr.look(10, 10, EPOCHS, 1, LAG_MS, lambda broker: NOT_REGISTERED) is None
-    assert isr.look(10, 10, EPOCHS, 1, LAG_MS, lambda broker: Standing(100 + broker, False)) is None
-    assert isr.look(10, 10, EPOCHS, 1, LAG_MS, lambda broker: Standing(200, True)) is None
+    assert isr.look(10, 10, EPOCHS, 1, LAG_MS, lambda broker: NOT_REGISTERED, 3) is None
+    assert isr.look(10, 10, EPOCHS, 1, LAG_MS, lambda broker: Standing(100 + broker, False), 3) is None
+    assert isr.look(10, 10, EPOCHS, 1, LAG_MS, lambda broker: Standing(200, True), 3) is None
     assert look(isr, 10) is not None
 
 
