@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.simulation.raft.cluster import run
-from tests.simulation.raft.mutants import MUTANTS, found_after
+from tests.simulation.raft.mutants import MUTANTS, RARE, found_after
 
 SLICE = 50
 
@@ -28,4 +28,4 @@ def test_seeds_are_different_runs() -> None:
 
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_a_broken_machine_is_found_out(mutant: str) -> None:
-    assert found_after(mutant, 300) is not None
+    assert found_after(mutant, 100, RARE.get(mutant, 0)) is not None
