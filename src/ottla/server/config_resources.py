@@ -131,6 +131,11 @@ def check_values(names: Iterable[str], nulls: Sequence[str]) -> None:
         raise InvalidRequest(f"Null value not supported for : {', '.join(nulls)}")
 
 
+def is_checked_elsewhere(resource: Resource, ctx: Context) -> bool:
+    """Whether it is about a broker that has looked at it before it was forwarded, by settings of its own."""
+    return ctx.at_controller and resource.resource_type == BROKER
+
+
 def check_node_id(resource: Resource, node_id: int) -> None:
     """A broker alters itself, not another."""
     name = resource.resource_name

@@ -13,6 +13,7 @@ import pytest
 
 from ottla.client.connection import Connection
 from ottla.client.security import PLAINTEXT, Security
+from ottla.core.scram import MIN_ITERATIONS, ScramMechanism, keys, salted_password
 from ottla.protocol.errors import ClusterAuthorizationFailed, TopicAuthorizationFailed
 from ottla.protocol.messages.create_topics import (
     CreatableTopic,
@@ -39,6 +40,7 @@ from ottla.protocol.messages.incremental_alter_configs import (
 )
 from ottla.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from ottla.protocol.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
+from ottla.protocol.stored.metadata import UserScramCredentialRecord
 from ottla.server.broker import Broker, StartupError
 from tests.unit.server.authority import Authority
 
@@ -105,6 +107,19 @@ async def running(properties: list[dict[str, str]], **named: Any) -> AsyncIterat
         await asyncio.gather(*(node.stop() for node in nodes))
 
 
+def scram_credential(name: str, password: str) -> UserScramCredentialRecord:
+    mechanism, salt = ScramMechanism.SCRAM_SHA_256, b"salt of the test"
+    derived = keys(mechanism, salted_password(mechanism, password, salt, MIN_ITERATIONS))
+    return UserScramCredentialRecord(
+        name=name,
+        mechanism=mechanism,
+        salt=salt,
+        stored_key=derived.stored_key,
+        server_key=derived.server_key,
+        iterations=MIN_ITERATIONS,
+    )
+
+
 async def ask(node: Broker, request: Any, response: type[Any], security: Security = PLAINTEXT) -> Any:
     connection = await Connection.open(*node.addresses[0], security=security)
     try:
@@ -149,6 +164,32 @@ def test_what_was_asked_of_any_node_counts_there_at_once() -> None:
                 deleted = await ask(node, gone, DeleteTopicsResponse)
                 assert [each.error_code for each in deleted.responses] == [0]
                 assert name not in node.node.image.topics
+
+    asyncio.run(main())
+
+
+def test_each_broker_is_configured_by_itself_whoever_decides() -> None:
+    async def main() -> None:
+        async with running(given([BOTH] * 3)) as nodes:
+            for node in nodes:
+                resources = [
+                    AlterConfigsResource(
+                        resource_type=4,
+                        resource_name=name,
+                        configs=[AlterableConfig(name="message.max.bytes", config_operation=0, value=value)],
+                    )
+                    for name, value in ((str(node.node.node_id), "20000"), ("", "30000"))
+                ]
+                request = IncrementalAlterConfigsRequest(resources=resources)
+                altered = await ask(node, request, IncrementalAlterConfigsResponse)
+                assert [(r.error_code, r.error_message) for r in altered.responses] == [(0, None)] * 2
+                assert node.node.settings.message_max_bytes == 20000
+                other = AlterConfigsResource(
+                    resource_type=4, resource_name=str(node.node.node_id % 3 + 1), configs=[]
+                )
+                request = IncrementalAlterConfigsRequest(resources=[other])
+                refused = await ask(node, request, IncrementalAlterConfigsResponse)
+                assert refused.responses[0].error_code == 42
 
     asyncio.run(main())
 
@@ -235,6 +276,30 @@ def test_nodes_log_in_to_each_other_and_clients_have_their_own_rights_everywhere
                 removal = UnregisterBrokerRequest(broker_id=9)
                 refused = await ask(node, removal, UnregisterBrokerResponse, alice)
                 assert refused.error_code == ClusterAuthorizationFailed.code
+            await in_sync(nodes, "topic-0", 3)
+
+    asyncio.run(main())
+
+
+def test_brokers_log_in_by_scram_with_users_that_the_cluster_begins_with() -> None:
+    scram = (
+        'org.apache.kafka.common.security.scram.ScramLoginModule required username="node" password="secret";'
+    )
+    properties = {
+        **SASL,
+        "listener.security.protocol.map": "CLIENTS:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "listener.name.clients.sasl.enabled.mechanisms": "SCRAM-SHA-256",
+        "listener.name.clients.scram-sha-256.sasl.jaas.config": scram,
+        "sasl.mechanism.inter.broker.protocol": "SCRAM-SHA-256",
+        "super.users": "User:node;User:ANONYMOUS",
+    }
+    users = [scram_credential("node", "secret")]
+    client = Security("SASL_PLAINTEXT", "SCRAM-SHA-256", "node", "secret")
+
+    async def main() -> None:
+        async with running(given([BOTH] * 3, "CLIENTS", properties), first_users=users) as nodes:
+            for number, node in enumerate(nodes):
+                assert await create(node, f"topic-{number}", 3, client) == 0
             await in_sync(nodes, "topic-0", 3)
 
     asyncio.run(main())

@@ -6,7 +6,6 @@ Log levels cannot be set through it; that came with IncrementalAlterConfigs.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from ottla.config.alter import replace_broker
 from ottla.core.acl import Operation
@@ -26,19 +25,17 @@ from ottla.server.config_resources import (
     check_allowed,
     check_node_id,
     check_values,
+    is_checked_elsewhere,
     kafka_errors,
     layers,
 )
 from ottla.server.context import Context
 from ottla.server.controller import ask_controller, seen_here
 
-if TYPE_CHECKING:
-    from ottla.runtime.node import Node
-
 
 async def alter_configs(request: AlterConfigsRequest, ctx: Context) -> AlterConfigsResponse:
     def settle(resource: AlterConfigsResource) -> bool:
-        _check(resource, ctx.node)
+        _check(resource, ctx)
         check_allowed(ctx, Operation.ALTER_CONFIGS, resource)
         return False
 
@@ -62,12 +59,15 @@ async def alter_configs(request: AlterConfigsRequest, ctx: Context) -> AlterConf
     )
 
 
-def _check(resource: AlterConfigsResource, node: Node) -> None:
+def _check(resource: AlterConfigsResource, ctx: Context) -> None:
+    node = ctx.node
     names = [config.name for config in resource.configs]
     check_values(names, [config.name for config in resource.configs if config.value is None])
     if resource.resource_type not in (TOPIC, BROKER, CLIENT_METRICS, GROUP):
         raise InvalidRequest(f"Unknown resource type {resource.resource_type}")
     if resource.resource_type == BROKER:
+        if is_checked_elsewhere(resource, ctx):
+            return
         if resource.resource_name:
             check_node_id(resource, node.node_id)
         with kafka_errors():

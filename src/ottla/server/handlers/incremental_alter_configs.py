@@ -6,7 +6,6 @@ Decided by the controller, but for log levels, which this broker changes itself.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from ottla.config.alter import Change, Operation, alter_broker
 from ottla.core import acl
@@ -28,21 +27,19 @@ from ottla.server.config_resources import (
     check_allowed,
     check_node_id,
     check_values,
+    is_checked_elsewhere,
     kafka_errors,
     layers,
 )
 from ottla.server.context import Context
 from ottla.server.controller import ask_controller, seen_here
 
-if TYPE_CHECKING:
-    from ottla.runtime.node import Node
-
 
 async def incremental_alter_configs(
     request: IncrementalAlterConfigsRequest, ctx: Context
 ) -> IncrementalAlterConfigsResponse:
     def settle(resource: AlterConfigsResource) -> bool:
-        _check(resource, ctx.node)
+        _check(resource, ctx)
         check_allowed(ctx, acl.Operation.ALTER_CONFIGS, resource)
         if resource.resource_type == BROKER_LOGGER:
             check_node_id(resource, ctx.node.node_id)
@@ -70,7 +67,8 @@ async def incremental_alter_configs(
     )
 
 
-def _check(resource: AlterConfigsResource, node: Node) -> None:
+def _check(resource: AlterConfigsResource, ctx: Context) -> None:
+    node = ctx.node
     configs = resource.configs
     nulls = [c.name for c in configs if c.value is None and c.config_operation != Operation.DELETE]
     check_values((config.name for config in configs), nulls)
@@ -78,6 +76,8 @@ def _check(resource: AlterConfigsResource, node: Node) -> None:
     if kind not in (TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP):
         raise InvalidRequest(f"Unknown resource type {kind}")
     if kind == BROKER:
+        if is_checked_elsewhere(resource, ctx):
+            return
         if name:
             check_node_id(resource, node.node_id)
         with kafka_errors():
