@@ -71,6 +71,7 @@ class Cluster:
         self.id: str | None = None
         self.controller_id = -1
         self.brokers: dict[int, Broker] = {}
+        self._is_outdated = False
         self._topics: dict[str, Topic] = {}
         self._names: dict[Uuid, str] = {}
         self._coordinators: dict[tuple[int, str], int] = {}
@@ -109,7 +110,7 @@ class Cluster:
 
     async def broker(self, broker_id: int, purpose: Purpose = Purpose.REQUESTS) -> Connection:
         """A connection to this broker."""
-        if broker_id not in self.brokers:
+        if broker_id not in self.brokers or self._is_outdated:
             await self.refresh()
         found = self.brokers.get(broker_id)
         if found is None:
@@ -150,6 +151,8 @@ class Cluster:
             try:
                 return await attempt()
             except (KafkaError, ClientError) as error:
+                # A broker that does not answer may be at another address by now.
+                self._is_outdated = isinstance(error, ClientError)
                 known = bool(self.brokers)  # else there has never been a connection
                 if (
                     not is_retriable(error)
@@ -271,7 +274,7 @@ class Cluster:
             connection = await self.any()
             response = await connection.ask(request, MetadataResponse, within=self.timeout)
         self.id, self.controller_id = response.cluster_id, response.controller_id
-        self.brokers = brokers_of(response)
+        self.brokers, self._is_outdated = brokers_of(response), False
         for topic in response.topics:
             self._learn(topic)
         return response.topics

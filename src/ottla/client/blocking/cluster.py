@@ -91,6 +91,7 @@ class BlockingCluster:
         self._idle: dict[Address, list[BlockingConnection]] = {}
         self._lent: set[BlockingConnection] = set()
         self._was_reached = False
+        self._is_outdated = False
 
     def __enter__(self) -> Self:
         return self
@@ -170,7 +171,7 @@ class BlockingCluster:
             connection.close()
 
     def _address(self, broker_id: int) -> Address:
-        if broker_id not in self.brokers:
+        if broker_id not in self.brokers or self._is_outdated:
             self.refresh()
         found = self.brokers.get(broker_id)
         if found is None:
@@ -212,6 +213,8 @@ class BlockingCluster:
             try:
                 return attempt()
             except (KafkaError, ClientError) as error:
+                # A broker that does not answer may be at another address by now.
+                self._is_outdated = isinstance(error, ClientError)
                 if (
                     not is_retriable(error)
                     or isinstance(error, final)
@@ -313,6 +316,7 @@ class BlockingCluster:
         response = self.any().ask(request, MetadataResponse)
         check(response.error_code, "the cluster")
         self.id, self.brokers = response.cluster_id, brokers_of(response)
+        self._is_outdated = False
         for answered in response.topics:
             if answered.name is None:
                 continue
