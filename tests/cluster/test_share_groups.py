@@ -5,6 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from ottla.protocol.messages.describe_share_group_offsets import (
+    DescribeShareGroupOffsetsRequest,
+    DescribeShareGroupOffsetsRequestGroup,
+    DescribeShareGroupOffsetsRequestTopic,
+)
+from ottla.testing.asking import ask
 from ottla.testing.cluster import TestCluster
 from tests.cluster.asking import GROUP, coordinator
 from tests.cluster.feeds import ConfluentFeed
@@ -13,6 +19,7 @@ from tests.interop.crew import Crew, Member
 from tests.interop.sharing import configure_group
 from tests.interop.topics import eventually
 
+DESCRIBE_SHARE_GROUP_OFFSETS = 90
 PARTITIONS = 3
 SECONDS = 60.0
 
@@ -20,6 +27,15 @@ SECONDS = 60.0
 def noted(member: Member, word: str) -> list[str]:
     *lines, _unfinished = member.history.read_text().split("\n")
     return [value for line in lines for value in json.loads(line).get(word, [])]
+
+
+def lags(cluster: TestCluster, group: str, topic: str) -> list[int]:
+    asked = DescribeShareGroupOffsetsRequestTopic(topic_name=topic, partitions=list(range(PARTITIONS)))
+    request = DescribeShareGroupOffsetsRequest(
+        groups=[DescribeShareGroupOffsetsRequestGroup(group_id=group, topics=[asked])]
+    )
+    answer = ask(coordinator(cluster, group, GROUP).bootstrap, DESCRIBE_SHARE_GROUP_OFFSETS, 1, request)
+    return [each.lag for topic in answer.groups[0].topics for each in topic.partitions]
 
 
 def test_every_record_is_accepted_though_nodes_are_killed(cluster: TestCluster, tmp_path: Path) -> None:
@@ -52,6 +68,8 @@ def test_every_record_is_accepted_though_nodes_are_killed(cluster: TestCluster, 
                 cluster.wait_until_stable()
             feed.stop()
         eventually(lambda: not left(), SECONDS)
+        # And whatever was unsure is accepted or has come again: nothing is left for the group to do.
+        eventually(lambda: lags(cluster, group, topic) == [0] * PARTITIONS, SECONDS)
         for member in members:
             member.leave()
     check_replicas(cluster)
