@@ -5,9 +5,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+SEEDS ?= 2000
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check format demo schemas proto codec bench kafka crash chaos kafka-check referee interop connector bench-spark clean
+.PHONY: help run test check format demo schemas proto codec bench kafka crash simulate chaos kafka-check referee interop connector bench-spark clean
 
 help: ## list the tasks
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sort | sed -E 's/:.*## /\t/' | expand -t 18
@@ -69,6 +70,10 @@ kafka-check: $(READY) ## have Apache Kafka read our files and start on our data 
 	$(BIN)/python -m tools.kafka exchange
 	$(BIN)/python -m tools.kafka cluster
 	$(BIN)/python -m tools.kafka mixed
+
+simulate: $(READY) ## elections and replication of simulated nodes, from many seeds; SEEDS=20000 for more
+	$(BIN)/python -m tests.simulation.raft --seeds $(SEEDS)
+	$(BIN)/python -m tests.simulation.replication --seeds $(SEEDS)
 
 chaos: $(READY) ## kill, pause and cut off nodes of a cluster under load; CHAOS="--minutes 5 --scenario NAME --seed N | --help"
 	$(BIN)/python -m tests.chaos $(CHAOS)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import logging
 import random
 import sys
 import tempfile
@@ -261,6 +262,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--json", type=Path, default=None, metavar="FILE", help="write the results there too")
     parser.add_argument("--keep", action="store_true", help="keep logs and data where something was wrong")
     options = parser.parse_args(arguments)
+    logging.disable(logging.CRITICAL)  # client libraries tell of every connection that they lose
     seed = options.seed if options.seed is not None else random.randrange(10**6)
     results: list[Result] = []
     for name in options.scenario or SCENARIOS:

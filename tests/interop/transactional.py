@@ -269,6 +269,7 @@ class Reader:
                 "fetch.wait.max.ms": 50,
                 "reconnect.backoff.ms": 20,
                 "reconnect.backoff.max.ms": 200,
+                "log_level": 2,
             }
         )
         self._thread = threading.Thread(target=self._run, daemon=True)

@@ -22,6 +22,7 @@ class KafkaMember(TestNode):
     def __init__(self, id: int, root: Path, properties: Mapping[str, str], port: int) -> None:
         super().__init__(id, root, properties, port)
         known = {name: value for name, value in properties.items() if not name.startswith("ottla.")}
+        known.setdefault("advertised.listeners", known["listeners"])
         self.kafka = KafkaNode(root / "data", node_id=id, port=port, properties=known)
 
     def format(self, cluster_id: str) -> None:

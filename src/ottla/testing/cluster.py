@@ -83,6 +83,11 @@ class TestNode(TestBroker):
     def is_paused(self) -> bool:
         return self._paused
 
+    def start(self) -> None:
+        """Start it and wait until it serves. It has the address for clients, not the one for its peers."""
+        super().start()
+        self._bootstrap = self.bootstrap.split(",")[0]
+
     def stop(self) -> None:
         """Stop it cleanly: it hands over what it leads first. Raises `BrokerFailed` if it does not end."""
         process = self._process
