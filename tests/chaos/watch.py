@@ -67,7 +67,9 @@ class Watch:
     def _look_at_end(self, bootstrap: str, number: int) -> None:
         partition = ListOffsetsPartition(partition_index=number, timestamp=LATEST)
         topic = ListOffsetsTopic(name=self._topic, partitions=[partition])
-        answer = ask(bootstrap, LIST_OFFSETS, 7, ListOffsetsRequest(topics=[topic]), timeout=2.0)
+        answer = ask(
+            bootstrap, LIST_OFFSETS, 7, ListOffsetsRequest(replica_id=-1, topics=[topic]), timeout=2.0
+        )
         (found,) = answer.topics[0].partitions
         if found.error_code == 0:
             before = self._ends.get(number, -1)
