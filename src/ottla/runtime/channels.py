@@ -10,19 +10,20 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
 
 from ottla.client.addresses import Address
-from ottla.client.connection import Connection
 from ottla.client.errors import ClientError, Disconnected, NoAnswer, Unreachable, UnsupportedRequest
-from ottla.client.security import Security
 from ottla.config.broker import BrokerSettings
 from ottla.config.listeners import Listeners
 from ottla.config.roles import is_alone
 from ottla.metadata.image import Image
 from ottla.protocol.apis import api
 from ottla.raft.membership import Address as ControllerAddress
-from ottla.runtime.channel_security import channel_security
+
+if TYPE_CHECKING:
+    from ottla.client.connection import Connection
+    from ottla.client.security import Security
 
 R = TypeVar("R")
 
@@ -157,6 +158,8 @@ class _Endpoint(NamedTuple):
     to_controller: bool
 
     def security(self, home: Home) -> Security:
+        from ottla.runtime.channel_security import channel_security
+
         protocol = home.listeners.protocols.get(self.listener, "PLAINTEXT")
         return channel_security(
             home.settings,
@@ -200,6 +203,8 @@ class _Channel:
             return connection
 
     async def _open(self, to: _Endpoint, home: Home, within: float) -> Connection:
+        from ottla.client.connection import Connection  # a node that is alone never needs it
+
         client_id = f"node-{home.node_id}-{self._purpose}".rstrip("-")
         self._to = to
         try:
