@@ -73,6 +73,7 @@ class Tunables:
     produce_ms: int
     crash_every_ms: int
     cut_every_ms: int
+    move_every_ms: int
     acks_one: float
     deletes: bool
     checkpoint_ms: int
@@ -97,6 +98,7 @@ class Tunables:
             produce_ms=random.choice((2, 10, 50)),
             crash_every_ms=random.choice((700, 2000, 6000, 10**9)),
             cut_every_ms=random.choice((700, 3000, 10**9)),
+            move_every_ms=random.choice((100, 700, 10**9, 10**9)),
             acks_one=random.choice((0, 0.3)),
             deletes=random.random() < 0.2,
             checkpoint_ms=random.choice((100, 1000, 5000)),
@@ -187,7 +189,7 @@ class Cluster:
             if (source, target) in self._cut or self.random.random() < t.loss:
                 return
             slow = self.random.random() < t.slow
-            delay = self.random.randint(0, t.delay_ms * (60 if slow else 1))
+            delay = self.random.randint(0, 4000 if slow else t.delay_ms)
         else:
             delay = 1
         self.at(delay, act, *args)
@@ -307,6 +309,7 @@ class Cluster:
         self.at(20, self._consume)
         self.at(self.random.randint(1, t.crash_every_ms), self._crash_somebody)
         self.at(self.random.randint(1, t.cut_every_ms), self._cut_somebody)
+        self.at(self.random.randint(1, t.move_every_ms), self._move_leader)
         if t.deletes:
             self.at(1000, self._delete_records)
 
@@ -769,6 +772,18 @@ class Cluster:
 
     def _restart(self, process: Process, previous_epoch: int, unclean: bool) -> None:
         self.start(process.id, previous_epoch, unclean=unclean)
+
+    def _move_leader(self) -> None:
+        """Another in-sync replica leads from now on, as in a preferred election."""
+        if self.is_healed:
+            return
+        self.at(self.random.randint(1, 2 * self.tunables.move_every_ms), self._move_leader)
+        s, image = self.state, self.controller.image
+        others = [broker for broker in s.isr if broker != s.leader and image.is_active(broker)]
+        if s.leader >= 0 and others:
+            chosen = self.random.choice(others)
+            self.write([stored.PartitionChangeRecord(topic_id=TOPIC_ID, partition_id=0, leader=chosen)])
+            self.note(f"moved: {self._brief()}")
 
     def _cut_somebody(self) -> None:
         if self.is_healed:
