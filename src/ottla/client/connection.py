@@ -15,11 +15,13 @@ from typing import Any, Final, NamedTuple, Self, TypeVar, cast
 from ottla.client.addresses import Address
 from ottla.client.authentication import authentication
 from ottla.client.errors import (
+    REFUSED,
     AuthenticationFailed,
     ClientError,
     Disconnected,
     NoAnswer,
     NotKafka,
+    Refused,
     Unreachable,
     reason,
 )
@@ -95,7 +97,9 @@ class Connection:
             self.close()
             if context is not None and _is_of_handshake(error):
                 raise Unreachable(f"{self} does not speak TLS: {reason(error)}") from None
-            raise Unreachable(f"cannot connect to {self}: {reason(error)}") from None
+            why = reason(error)
+            kind = Refused if why == REFUSED else Unreachable
+            raise kind(f"cannot connect to {self}: {why}") from None
         except BaseException:
             self.close()
             raise

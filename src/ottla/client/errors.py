@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import os
 import ssl
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from ottla.protocol.errors import NONE, KafkaError, error_class
+
+REFUSED: Final = "connection refused"
 
 
 class ClientError(Exception):
@@ -22,6 +24,10 @@ class Unreachable(ClientError):
     """No connection to a broker could be made."""
 
     retriable = True
+
+
+class Refused(Unreachable):
+    """The machine answers, and nobody listens there: the process is gone."""
 
 
 class Disconnected(ClientError):
@@ -75,7 +81,7 @@ def is_retriable(error: BaseException) -> bool:
 def reason(error: OSError) -> str:
     """What happened to a socket, in a few words and without asyncio's "Multiple exceptions" and addresses."""
     if isinstance(error, ConnectionRefusedError) or "Connect call failed" in str(error):
-        return "connection refused"
+        return REFUSED
     if isinstance(error, ssl.SSLError):
         return getattr(error, "verify_message", "") or (error.reason or str(error)).lower().replace("_", " ")
     if error.errno and error.errno > 0:

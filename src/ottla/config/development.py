@@ -21,9 +21,9 @@ FLOORS: Final = ("transaction.state.log.min.isr", "share.coordinator.state.topic
 QUICK_GROUPS: Final = {"group.initial.rebalance.delay.ms": "100"}
 QUICK_FAILOVER: Final = {
     "broker.heartbeat.interval.ms": "100",
-    "broker.session.timeout.ms": "800",
-    "controller.quorum.fetch.timeout.ms": "500",
-    "controller.quorum.election.timeout.ms": "400",
+    "broker.session.timeout.ms": "1000",
+    "controller.quorum.fetch.timeout.ms": "1000",
+    "controller.quorum.election.timeout.ms": "500",
     "controller.quorum.election.backoff.max.ms": "200",
 }
 

@@ -153,6 +153,17 @@ class Following:
             topics=[FetchTopic(topic=CLUSTER_METADATA, topic_id=METADATA_TOPIC_ID, partitions=[partition])],
         )
 
+    def is_gone(self, node_id: int, now_ms: int) -> None:
+        """A node does not run. If it is our leader, whose epoch ended with it, there is nothing to wait for.
+
+        Each voter takes a moment that is drawn, so that they do not all run at once.
+        """
+        quorum, state = self._quorum, self._quorum.state
+        if isinstance(state, Follower) and node_id == quorum.leader_id:
+            moment_ms = int(quorum.chance() * quorum.settings.election_timeout_ms) // 2
+            state.deadline_ms = min(state.deadline_ms, now_ms + moment_ms)
+            state.has_fetched = False
+
     # --- taking over records -------------------------------------------------------------------
 
     def heading(self, response: FetchResponse) -> Heading:

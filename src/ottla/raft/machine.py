@@ -252,11 +252,16 @@ class Raft:
             self._quorum.requests.back_off(sent.to, now_ms)
         self._poll(now_ms)
 
-    def failed(self, sent: Send, now_ms: int, *, unsupported: bool = False) -> None:
-        """No connection, or no answer in time; or the other node does not know such requests."""
+    def failed(self, sent: Send, now_ms: int, *, unsupported: bool = False, is_gone: bool = False) -> None:
+        """No connection, or no answer in time; or the other node does not know such requests.
+
+        One that is gone has refused the connection: its process does not run.
+        """
         if not self._quorum.requests.answered(sent):
             return
         self._quorum.requests.back_off(sent.to, now_ms)
+        if is_gone:
+            self._following.is_gone(sent.node_id, now_ms)
         if unsupported and isinstance(sent.request, VoteRequest):
             self._voting.unsupported(now_ms)
         if isinstance(sent.request, ApiVersionsRequest):

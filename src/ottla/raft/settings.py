@@ -11,6 +11,8 @@ from ottla.raft.membership import Address
 
 # How long a fetch may wait at the leader for something new; Kafka has no property for it either.
 FETCH_MAX_WAIT_MS: Final = 500
+# A follower whose leader has nothing to say has to hear that well before it takes it for dead.
+FETCHES_PER_TIMEOUT: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,9 @@ class RaftSettings:
             election_timeout_ms=settings.controller_quorum_election_timeout_ms,
             election_backoff_max_ms=settings.controller_quorum_election_backoff_max_ms,
             fetch_timeout_ms=settings.controller_quorum_fetch_timeout_ms,
+            fetch_max_wait_ms=min(
+                FETCH_MAX_WAIT_MS, settings.controller_quorum_fetch_timeout_ms // FETCHES_PER_TIMEOUT
+            ),
             fetch_max_bytes=settings.controller_quorum_fetch_max_bytes,
             fetch_snapshot_max_bytes=settings.controller_quorum_fetch_snapshot_max_bytes,
             request_timeout_ms=settings.controller_quorum_request_timeout_ms,

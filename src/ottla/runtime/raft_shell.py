@@ -13,7 +13,7 @@ import random
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
-from ottla.client.errors import ClientError, UnsupportedRequest
+from ottla.client.errors import ClientError, Refused, UnsupportedRequest
 from ottla.core.clock import Clock
 from ottla.protocol.apis import api
 from ottla.protocol.errors import KafkaError, NotController
@@ -235,10 +235,15 @@ class RaftShell:
                 within=send.timeout_ms / 1000,
             )
         except ClientError as error:
-            unsupported = isinstance(error, UnsupportedRequest)
             if not self._is_stopped:
                 logger.debug("a controller did not answer at=%s error=%s", send.to, error)
-                self.call(self.machine.failed, send, self._clock.monotonic_ms(), unsupported=unsupported)
+                self.call(
+                    self.machine.failed,
+                    send,
+                    self._clock.monotonic_ms(),
+                    unsupported=isinstance(error, UnsupportedRequest),
+                    is_gone=isinstance(error, Refused),
+                )
             return
         if not self._is_stopped:
             self.call(self.machine.answered, send, response, self._clock.monotonic_ms())

@@ -448,12 +448,12 @@ class Cluster:
         life = sender.life
         is_settled = False
 
-        def settle(answer: Any) -> None:
+        def settle(answer: Any, is_gone: bool = False) -> None:
             nonlocal is_settled
             if not is_settled and sender.life == life and sender.is_up:
                 is_settled = True
                 if answer is None:
-                    sender.call(sender.machine.failed, sent, sender.now_ms())
+                    sender.call(sender.machine.failed, sent, sender.now_ms(), is_gone=is_gone)
                 else:
                     sender.call(sender.machine.answered, sent, answer, sender.now_ms())
 
@@ -468,7 +468,7 @@ class Cluster:
                 receiver.receive(sent.request, reply)
             else:
                 # Nobody listens there.
-                self.later(1, lambda: settle(None))
+                self.later(1, lambda: settle(None, is_gone=True))
 
         for delay_ms in self._delays(sender.id, receiver.id):
             self.later(delay_ms, arrive)
