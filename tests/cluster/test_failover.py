@@ -61,6 +61,7 @@ def test_a_leader_is_killed_while_clients_write(cluster: TestCluster) -> None:
             feed.more(30)
         dead.start()
         cluster.wait_until_stable()
+        assert set(cluster.state().partitions[f"{feeds[0].topic}-0"].isr) == {1, 2, 3}
         for feed in feeds:
             feed.more(10)
     no_errors(feeds)
@@ -102,6 +103,7 @@ def test_the_active_controller_is_killed(cluster: TestCluster) -> None:
     assert found.high_watermark > before.high_watermark
 
 
+@pytest.mark.heavy
 def test_a_follower_catches_up_and_is_in_sync_again(cluster: TestCluster) -> None:
     with feeding(cluster) as feeds:
         topic = feeds[0].topic
