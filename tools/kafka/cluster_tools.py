@@ -20,7 +20,12 @@ VERIFY_SECONDS = 12.0
 def run_cluster_tools(cluster: TestCluster) -> list[str]:
     """Every step that did not print what it should."""
     with tempfile.TemporaryDirectory(prefix="ottla-cluster-tools-") as folder:
-        return [*_problems(steps(cluster, Path(folder))), *verify_replicas(cluster)]
+        topic = cluster.unique("tools")
+        return [
+            *_problems(steps(cluster, topic, Path(folder))),
+            *verify_replicas(cluster),
+            *_problems(last_steps(cluster, topic)),
+        ]
 
 
 def check_cluster() -> bool:
@@ -33,9 +38,8 @@ def check_cluster() -> bool:
         )
 
 
-def steps(cluster: TestCluster, folder: Path) -> Iterator[Step]:
+def steps(cluster: TestCluster, topic: str, folder: Path) -> Iterator[Step]:
     server = f"--bootstrap-server {cluster.bootstrap}"
-    topic = cluster.unique("tools")
     yield Step(
         f"topics {server} --create --topic {topic} --partitions 3 --replication-factor 3"
         " --config min.insync.replicas=2",
@@ -61,9 +65,11 @@ def steps(cluster: TestCluster, folder: Path) -> Iterator[Step]:
     yield Step(f"api-versions {server}", ("Produce(0)",))
     yield Step(f"log-dirs {server} --describe --topic-list {topic}", (f'"partition":"{topic}-0"',))
     yield from moving_steps(cluster, server, topic, folder)
-    yield Step(
-        f"leader-election {server} --election-type preferred --all-topic-partitions",
-    )
+    yield Step(f"leader-election {server} --election-type preferred --all-topic-partitions")
+
+
+def last_steps(cluster: TestCluster, topic: str) -> Iterator[Step]:
+    server = f"--bootstrap-server {cluster.bootstrap}"
     yield Step(f"topics {server} --delete --topic {topic}")
     yield Step(f"topics {server} --list", (f"-{topic}\n",))
 
