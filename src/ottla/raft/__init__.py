@@ -1,4 +1,4 @@
 """KRaft, the consensus under the metadata log: who votes, who leads, what is committed.
 
-Pure. At present it knows what a quorum of one voter needs; elections between several build on the same words.
+Pure. `machine.py` is a node of the quorum, the other modules are its parts; `runtime/` has what runs it.
 """

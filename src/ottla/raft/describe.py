@@ -14,11 +14,9 @@ from ottla.protocol.messages.describe_quorum import (
     ReplicaState,
     TopicDataResponse,
 )
-from ottla.protocol.stored.quorum import Voter
-from ottla.raft.leader import Leader
 from ottla.raft.leader_state import ReplicaState as Replica
 from ottla.raft.quorum_state import QuorumState
-from ottla.raft.states import Leader as Leading
+from ottla.raft.states import Leader
 
 
 def describe(
@@ -33,7 +31,7 @@ def describe(
     refusal: KafkaError | None = None
     if topic.topic_name != CLUSTER_METADATA or number != 0:
         refusal = UnknownTopicOrPartition()
-    elif not isinstance(quorum.state, Leading):
+    elif not isinstance(quorum.state, Leader):
         refusal = NotLeaderOrFollower()
     if refusal is not None:
         partition = PartitionDataResponse(
@@ -44,7 +42,7 @@ def describe(
             leader_epoch=quorum.epoch,
         )
         return _response(topic.topic_name, partition, [])
-    assert isinstance(quorum.state, Leading)
+    assert isinstance(quorum.state, Leader)
     leading = quorum.state.leading
     leading.forget_silent_observers(now_ms)
 
@@ -82,55 +80,6 @@ def describe(
         for node in quorum.voters.nodes.values()
     ]
     return _response(CLUSTER_METADATA, partition, nodes if version >= 2 else [])
-
-
-def describe_quorum(
-    request: DescribeQuorumRequest,
-    leader: Leader,
-    voters: list[Voter],
-    version: int,
-    now_ms: int,
-) -> DescribeQuorumResponse:
-    if len(request.topics) != 1 or len(request.topics[0].partitions) != 1:
-        error = InvalidRequest()
-        return DescribeQuorumResponse(error_code=error.code, error_message=str(error))
-    topic = request.topics[0]
-    number = topic.partitions[0].partition_index
-    if topic.topic_name != CLUSTER_METADATA or number != 0:
-        unknown = UnknownTopicOrPartition()
-        partition = PartitionDataResponse(
-            partition_index=number, error_code=unknown.code, error_message=str(unknown)
-        )
-        return _response(topic.topic_name, partition, [])
-    if version < 2:
-        voters = []  # an older answer has no place for their directories and addresses
-    directories = {voter.voter_id: voter.voter_directory_id for voter in voters}
-    partition = PartitionDataResponse(
-        partition_index=0,
-        error_message=None,
-        leader_id=leader.node_id,
-        leader_epoch=leader.epoch,
-        high_watermark=-1 if leader.high_watermark is None else leader.high_watermark,
-        current_voters=[
-            ReplicaState(
-                replica_id=voter,
-                replica_directory_id=directories.get(voter, ZERO_UUID),
-                log_end_offset=end,
-                # A leader is never behind itself, whatever the time.
-                last_fetch_timestamp=now_ms if voter == leader.node_id else -1,
-                last_caught_up_timestamp=now_ms if voter == leader.node_id else -1,
-            )
-            for voter, end in leader.ends.items()
-        ],
-    )
-    nodes = [
-        Node(
-            node_id=voter.voter_id,
-            listeners=[Listener(name=e.name, host=e.host, port=e.port) for e in voter.endpoints],
-        )
-        for voter in voters
-    ]
-    return _response(CLUSTER_METADATA, partition, nodes)
 
 
 def _response(topic: str, partition: PartitionDataResponse, nodes: list[Node]) -> DescribeQuorumResponse:

@@ -20,7 +20,6 @@ from ottla.core.principal import Principal
 from ottla.protocol.apis import api
 from ottla.protocol.codec import decode, encode
 from ottla.protocol.errors import (
-    KafkaError,
     NotController,
     RequestTimedOut,
     UnknownServerError,
@@ -162,7 +161,3 @@ def _packed(address: str) -> bytes:
         return ipaddress.ip_address(address.partition("%")[0]).packed
     except ValueError:
         return ipaddress.ip_address("127.0.0.1").packed
-
-
-def is_worth_another(error: KafkaError) -> bool:
-    return isinstance(error, NotController | RequestTimedOut)

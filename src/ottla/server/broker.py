@@ -28,7 +28,6 @@ from ottla.config.settings import ConfigError
 from ottla.protocol.errors import KafkaError
 from ottla.protocol.stored.metadata import UserScramCredentialRecord
 from ottla.protocol.wire import MalformedFrame
-from ottla.raft.leader import NotTheOnlyVoter
 from ottla.runtime.node import Node
 from ottla.runtime.snapshots import DamagedSnapshot
 from ottla.server.doors import Doors
@@ -138,7 +137,7 @@ class Broker:
             await self._node.join(self.addresses)
             for listener in self._listeners:
                 await listener.serve()
-        except (MetaPropertiesError, NotTheOnlyVoter, DamagedSnapshot, MalformedFrame, BadSecurity) as error:
+        except (MetaPropertiesError, DamagedSnapshot, MalformedFrame, BadSecurity) as error:
             await self.stop()
             raise StartupError(str(error)) from error
         except KafkaError as error:

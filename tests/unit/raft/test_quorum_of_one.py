@@ -1,154 +1,106 @@
+"""A quorum with one voter: it asks nobody, and keeps every other rule."""
+
 from __future__ import annotations
 
-import json
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from ottla.core.ids import ZERO_UUID, Uuid
+from ottla.core.ids import Uuid
 from ottla.protocol import codec
 from ottla.protocol.control import ControlRecord, ControlRecordType
 from ottla.protocol.stored.quorum import LeaderChangeMessage
-from ottla.raft.election_state import ElectionState, from_json, to_json
-from ottla.raft.leader import Leader, NotTheOnlyVoter, lead_alone
+from ottla.raft.effects import Persist
+from ottla.raft.election_state import ElectionState
+from ottla.raft.machine import Raft
 from ottla.raft.membership import Address, Membership, VoterKey, standalone
+from ottla.raft.settings import RaftSettings
+from tests.simulation.raft.log import SimulatedLog
 
 ME = VoterKey(1, Uuid(b"d" * 16))
 ADDRESS = Address("CONTROLLER", "localhost", 9093)
 
 
-def after_records_of(source: Membership, *, in_log: bool) -> Membership:
+def voters(*nodes: VoterKey, in_log: bool = True) -> Membership:
+    """As a log says it, or only the snapshot that formatting makes."""
+    source = standalone(nodes[0], ADDRESS)
+    source.voters = [voter for node in nodes for voter in standalone(node, ADDRESS).voters or ()]
     made = Membership()
     for kind, value in source.records():
         made.apply(ControlRecord(0, 0, kind, value), in_log=in_log)
     return made
 
 
-# --- the quorum-state file -------------------------------------------------------------------
-
-
-def test_the_file_is_written_as_kafka_writes_it() -> None:
-    state = ElectionState(epoch=1, leader_id=1)
-    assert to_json(state, 1, "cluster", (1,)) == (
-        b'{"leaderId":1,"leaderEpoch":1,"votedId":-1,"votedDirectoryId":"AAAAAAAAAAAAAAAAAAAAAA","data_version":1}'
-    )
-    assert json.loads(to_json(state, 0, "cluster", (1,))) == {
-        "clusterId": "cluster",
-        "leaderId": 1,
-        "leaderEpoch": 1,
-        "votedId": -1,
-        "appliedOffset": 0,
-        "currentVoters": [{"voterId": 1}],
-        "data_version": 0,
-    }
-
-
-@given(
-    st.builds(
-        ElectionState,
-        st.integers(0, 2**31 - 1),
-        st.integers(-1, 100),
-        st.integers(-1, 100),
-        st.binary(min_size=16, max_size=16).map(Uuid),
-    )
-)
-def test_the_file_reads_back(state: ElectionState) -> None:
-    assert from_json(to_json(state, 1, "cluster", (1,))) == state
-    assert from_json(to_json(state, 0, "cluster", (1,))) == state._replace(voted_directory_id=ZERO_UUID)
-
-
-@pytest.mark.parametrize(
-    "data", [b"", b"[]", b"{", b"{}", b'{"data_version":7}', b'{"leaderId":1,"data_version":1}', b"\xff"]
-)
-def test_a_damaged_file_is_not_guessed_at(data: bytes) -> None:
-    with pytest.raises(ValueError):
-        from_json(data)
-
-
-# --- becoming leader -------------------------------------------------------------------------
+def started(
+    membership: Membership, election: ElectionState | None = None, last_epoch: int = 0, me: VoterKey = ME
+) -> tuple[Raft, SimulatedLog]:
+    """A node that has just started, with one record in its log if that has an epoch."""
+    log = SimulatedLog(lambda: None)
+    if last_epoch:
+        log.append(bytearray([1, 7]), last_epoch)
+    settings = RaftSettings(voters=(), endpoints=(ADDRESS,))
+    raft = Raft(settings, me, log, membership, election, "cluster", 0, lambda: 0.5, can_vote=True)
+    return raft, log
 
 
 def test_the_first_leader_writes_the_voters_down_beside_its_own_name() -> None:
-    formatted = after_records_of(standalone(ME, ADDRESS), in_log=False)
+    raft, log = started(voters(ME, in_log=False))
 
-    epoch = lead_alone(None, 0, formatted, ME)
-
-    assert epoch.election == ElectionState(epoch=1, leader_id=1)
-    assert [kind for kind, _ in epoch.records] == [
+    assert (raft.is_leader, raft.epoch) == (True, 1)
+    persisted = [each.election for each in raft.take_effects() if isinstance(each, Persist)]
+    assert persisted[-1] == ElectionState(epoch=1, leader_id=1)
+    [batch] = log.batches
+    assert [kind for kind, _ in batch.control] == [
         ControlRecordType.LEADER_CHANGE,
         ControlRecordType.KRAFT_VERSION,
         ControlRecordType.KRAFT_VOTERS,
     ]
-    change = codec.decode(LeaderChangeMessage, 0, epoch.records[0][1])
+    change = codec.decode(LeaderChangeMessage, 0, batch.control[0][1])
     assert (change.version, change.leader_id) == (0, 1)
     assert [voter.voter_id for voter in change.voters] == [1]
     assert [voter.voter_id for voter in change.granting_voters] == [1]
 
 
 def test_later_leaders_write_only_their_name() -> None:
-    running = after_records_of(standalone(ME, ADDRESS), in_log=True)
-    epoch = lead_alone(ElectionState(epoch=4, leader_id=1), 3, running, ME)
-    assert epoch.election.epoch == 5
-    assert len(epoch.records) == 1
+    raft, log = started(voters(ME), ElectionState(epoch=4, leader_id=1), last_epoch=3)
+    assert raft.epoch == 5
+    assert [kind for kind, _ in log.batches[-1].control] == [ControlRecordType.LEADER_CHANGE]
 
 
-def test_a_leader_is_above_the_epoch_of_its_log_and_of_its_vote() -> None:
-    running = after_records_of(standalone(ME, ADDRESS), in_log=True)
-    assert lead_alone(ElectionState(epoch=2), 7, running, ME).election.epoch == 8
-    assert lead_alone(ElectionState(epoch=9, voted_id=3), 7, running, ME).election.epoch == 10
-    assert lead_alone(None, 7, running, ME).election.epoch == 8
+@pytest.mark.parametrize(
+    ("election", "epoch"),
+    [(ElectionState(epoch=2), 8), (ElectionState(epoch=9, voted_id=3), 10), (None, 8)],
+)
+def test_a_leader_is_above_the_epoch_of_its_log_and_of_its_vote(
+    election: ElectionState | None, epoch: int
+) -> None:
+    raft, _ = started(voters(ME), election, last_epoch=7)
+    assert (raft.is_leader, raft.epoch) == (True, epoch)
 
 
 @pytest.mark.parametrize("me", [VoterKey(2, ME.directory_id), VoterKey(1, Uuid(b"e" * 16))])
 def test_nobody_leads_a_quorum_that_is_not_theirs(me: VoterKey) -> None:
-    with pytest.raises(NotTheOnlyVoter, match="cannot lead the metadata quorum alone"):
-        lead_alone(None, 0, standalone(ME, ADDRESS), me)
+    raft, log = started(voters(ME), me=me)
+    raft.expire(1_000_000)
+    assert not raft.is_voter
+    assert not raft.is_leader
+    assert not log.batches
 
 
 def test_nobody_leads_alone_where_others_vote() -> None:
-    two = standalone(ME, ADDRESS)
-    other = standalone(VoterKey(2, Uuid(b"e" * 16)), ADDRESS)
-    assert two.voters is not None
-    assert other.voters is not None
-    two.voters += other.voters
-    with pytest.raises(NotTheOnlyVoter):
-        lead_alone(None, 0, two, ME)
+    raft, _ = started(voters(ME, VoterKey(2, Uuid(b"e" * 16))))
+    raft.expire(1_000_000)
+    assert raft.is_voter
+    assert not raft.is_leader
 
 
-def test_a_quorum_from_before_dynamic_voters_needs_no_voters_in_its_log() -> None:
-    epoch = lead_alone(None, 0, Membership(), ME)
-    assert [kind for kind, _ in epoch.records] == [ControlRecordType.LEADER_CHANGE]
-
-
-# --- committing ------------------------------------------------------------------------------
-
-
-def test_a_single_voter_commits_what_it_has_on_disk() -> None:
-    leader = Leader(1, 3, (1,), start_offset=10)
+def test_the_only_voter_commits_what_it_has_on_disk() -> None:
+    raft, log = started(voters(ME), last_epoch=3)
     # What older epochs wrote is not committed by itself: it needs a record of this epoch after it.
-    assert leader.persisted(1, 10) is None
-    assert leader.persisted(1, 11) == 11
-    assert leader.persisted(1, 15) == 15
-    assert leader.persisted(1, 12) == 15
-
-
-def test_a_majority_commits() -> None:
-    leader = Leader(1, 1, (1, 2, 3), start_offset=0)
-    assert leader.persisted(1, 9) is None
-    assert leader.persisted(2, 4) == 4
-    assert leader.persisted(3, 6) == 6
-    assert leader.persisted(9, 100) == 6
-
-
-@given(st.lists(st.tuples(st.integers(1, 5), st.integers(0, 50))))
-def test_the_high_watermark_never_goes_back_and_a_majority_has_it(steps: list[tuple[int, int]]) -> None:
-    leader = Leader(1, 1, (1, 2, 3, 4, 5), start_offset=7)
-    best = -1
-    for voter, end in steps:
-        mark = leader.persisted(voter, end)
-        if mark is not None:
-            assert mark >= best
-            assert mark > 7
-            assert sum(each >= mark for each in leader.ends.values()) >= 3
-            best = mark
+    raft.synced(1, 0)
+    assert raft.high_watermark is None
+    raft.synced(2, 0)
+    assert raft.high_watermark == 2
+    raft.append(bytearray([3, 7]))
+    assert raft.high_watermark == 2
+    raft.synced(log.end_offset, 0)
+    raft.synced(4, 0)
+    assert raft.high_watermark == 5

@@ -306,10 +306,6 @@ def _synced(group: ClassicGroup, assignment: bytes) -> SyncGroupResponse:
     )
 
 
-def _differ(theirs: str | None, ours: str | None) -> bool:
-    return theirs is not None and ours is not None and theirs != ours
-
-
 def _java_text(sixteen: bytes) -> str:
     """As Java prints a UUID."""
     text = sixteen.hex()
