@@ -71,14 +71,15 @@ kafka-check: $(READY) ## have Apache Kafka read our files and start on our data 
 	$(BIN)/python -m tools.kafka cluster
 	$(BIN)/python -m tools.kafka mixed
 
-simulate: $(READY) ## elections and replication of simulated nodes, from many seeds; SEEDS=20000 for more
+simulate: $(READY) ## elections and replication of simulated nodes, from many seeds, and planted mistakes; SEEDS=20000 for more
 	$(BIN)/python -m tests.simulation.raft --seeds $(SEEDS)
+	$(BIN)/python -m tests.simulation.raft.mutants $(SEEDS)
 	$(BIN)/python -m tests.simulation.replication --seeds $(SEEDS)
+	$(BIN)/python -m tests.simulation.replication --mutants --seeds $(SEEDS)
 
 chaos: $(READY) ## kill, pause and cut off nodes of a cluster under load; CHAOS="--minutes 5 --scenario NAME --seed N | --help"
 	$(BIN)/python -m tests.chaos $(CHAOS)
 	$(BIN)/python -m pytest tests/cluster --heavy -n 0 -m heavy
-
 
 referee: $(READY) ## run the interop and cluster tests against Apache Kafka, to prove what they expect (needs Java and Maven)
 	$(BIN)/python -m pytest tests/interop tests/cluster -n 2 --dist loadgroup --referee
