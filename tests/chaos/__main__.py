@@ -76,8 +76,10 @@ class Run:
     def go(self) -> Result:
         with ExitStack() as stack:
             links = stack.enter_context(Links())
-            cluster = stack.enter_context(self.new_cluster(links))
+            cluster = self.new_cluster(links)
+            # Before the first connection is made, since the relay has to know whose each is.
             links.pids = lambda: {node.id: node.pid for node in cluster.nodes if node.is_running}
+            stack.enter_context(cluster)
             self.say(f"a cluster of {len(cluster.nodes)} nodes at {cluster.bootstrap}")
             home = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ottla-chaos-")))
             try:

@@ -23,7 +23,7 @@ START_SECONDS: Final = 10.0
 
 
 class Links:
-    """`with Links() as links: TestCluster(route=links.route)`, then `links.pids = ...` before cutting."""
+    """`with Links() as links: TestCluster(route=links.route)`; `links.pids` are set before the start."""
 
     def __init__(self) -> None:
         self.pids: Callable[[], Mapping[int, int]] = dict
