@@ -12,7 +12,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from ottla import __version__
 from ottla.core.ids import ZERO_UUID
 from ottla.protocol import codec
 from ottla.protocol.control import ControlRecordType
@@ -45,6 +44,7 @@ from ottla.raft.states import Leader
 KRAFT_VERSION: Final = "kraft.version"
 # A request for versions without a name is refused.
 SOFTWARE_NAME: Final = "ottla"
+SOFTWARE_VERSION: Final = "1"
 # A node that was up with the log once and fetched within this time may get a vote.
 FETCHED_WITHIN_MS: Final = 3_600_000
 
@@ -97,7 +97,9 @@ class VoterChanges:
             return error
         self._begin(request, state, now_ms)
         # What the new voter can do is for itself to say.
-        hello = ApiVersionsRequest(client_software_name=SOFTWARE_NAME, client_software_version=__version__)
+        hello = ApiVersionsRequest(
+            client_software_name=SOFTWARE_NAME, client_software_version=SOFTWARE_VERSION
+        )
         self._quorum.send(address, key.id, hello)
         return None
 
