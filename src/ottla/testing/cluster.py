@@ -330,7 +330,12 @@ class TestCluster:
             routed: dict[str, str] = {}
             if self._route is not None:
                 listeners.append(f"INTERNAL://127.0.0.1:{internal}")
-                advertised = [listeners[0], f"INTERNAL://127.0.0.1:{route(id, 'INTERNAL', internal)}"]
+                # A leader of the quorum tells the others where it is, whatever they have for it as a voter.
+                advertised = [
+                    listeners[0],
+                    f"INTERNAL://127.0.0.1:{route(id, 'INTERNAL', internal)}",
+                    f"CONTROLLER://{voters[id].partition('@')[2]}",
+                ]
                 routed = {
                     "advertised.listeners": ",".join(advertised),
                     "inter.broker.listener.name": "INTERNAL",
