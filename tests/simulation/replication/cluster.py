@@ -372,8 +372,15 @@ class Cluster:
     def _heard_from(self, process: Process, request: BrokerHeartbeatRequest) -> None:
         before = self.state
         response: BrokerHeartbeatResponse = self.decide(request, 1)
-        if not response.error_code and self.state != before:
+        if response.error_code:
+            self.send(CONTROLLER, process.id, self._superseded, process)
+        elif self.state != before:
             self.note(f"heartbeat of {process.id}: {self._brief()}")
+
+    def _superseded(self, process: Process) -> None:
+        """A registration of an earlier life came late, and counts: what is registered is not us."""
+        if process.is_up:
+            self.crash(process, lossy=False)
 
     def _checkpoint(self, process: Process) -> None:
         if process.is_up:
@@ -669,10 +676,11 @@ class Cluster:
             process.is_syncing = True
             self._sync(process, lambda: setattr(process, "is_syncing", False))
         progress = (process.disk.high_watermark, process.disk.recovery_point, len(process.waits))
-        if progress == process.settled and process.partition.is_leader:
+        leads = process.partition.is_leader and process.partition.isr.is_large_enough
+        if progress == process.settled and leads:
             return
         process.settled = progress
-        left = []
+        left: list[tuple[asyncio.Future[None], int, int]] = []
         for wait in process.waits:
             committed, value, offset = wait
             if committed.done() and committed.exception() is not None:
@@ -765,7 +773,8 @@ class Cluster:
 
     def _come_back(self, process: Process, previous_epoch: int, *, unclean: bool) -> None:
         for committed, _, _ in process.waits:
-            committed.cancel()
+            if not committed.cancel():
+                committed.exception()  # nobody is left to hear of it
         process.waits.clear()
         delay = self.random.choice((0, 100, 500, 3000))
         self.at(delay, self._restart, process, previous_epoch, unclean)
