@@ -15,6 +15,7 @@ from ottla.protocol.errors import (
     NONE,
     FencedLeaderEpoch,
     KafkaError,
+    KafkaStorageError,
     NotLeaderOrFollower,
     UnknownLeaderEpoch,
 )
@@ -243,6 +244,8 @@ class Raft:
             return
         try:
             is_good = self._take(sent, response, now_ms)
+        except KafkaStorageError:
+            raise  # that is not the other node's fault
         except KafkaError:
             # An answer that makes no sense is as good as none.
             is_good = False

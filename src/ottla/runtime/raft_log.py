@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ottla.core.clock import Clock
 from ottla.core.files import Buffer
 from ottla.protocol.batch import iter_batches
 from ottla.protocol.control import ControlRecord, control_batch, read_control_records
-from ottla.protocol.errors import CorruptMessage, OffsetOutOfRange
+from ottla.protocol.errors import CorruptMessage, KafkaStorageError, OffsetOutOfRange
 from ottla.raft.log import EpochEnd
 from ottla.raft.log import SnapshotId as RaftSnapshotId
 from ottla.raft.membership import ControlValue
@@ -127,7 +127,8 @@ class DiskLog:
     # --- reading ---------------------------------------------------------------------------
 
     def read(self, offset: int, max_bytes: int, end: int) -> Buffer:
-        return self._log.read(offset, max_bytes, end)
+        with _refusing():
+            return self._log.read(offset, max_bytes, end)
 
     # --- snapshots -------------------------------------------------------------------------
 
@@ -148,7 +149,7 @@ class DiskLog:
             return None
 
     def read_snapshot(self, snapshot: RaftSnapshotId, position: int, max_bytes: int) -> Buffer:
-        with Path(self._path(snapshot)).open("rb") as file:
+        with _refusing(), Path(self._path(snapshot)).open("rb") as file:
             return os.pread(file.fileno(), max_bytes, position)
 
     def snapshot_control(self, snapshot: RaftSnapshotId) -> list[ControlRecord]:
@@ -200,3 +201,14 @@ class DiskLog:
 
     def _path(self, snapshot: RaftSnapshotId) -> str:
         return snapshot_path(self._store.directory, snapshot)
+
+
+@contextmanager
+def _refusing() -> Iterator[None]:
+    """Who cannot be answered for want of open files is told so: nothing has happened to the disk."""
+    try:
+        yield
+    except OSError as error:
+        if is_of_the_disk(error):
+            raise
+        raise KafkaStorageError(str(error)) from error

@@ -16,12 +16,12 @@ from typing import Any, Final, TypeVar
 from ottla.client.errors import ClientError, Refused, UnsupportedRequest
 from ottla.core.clock import Clock
 from ottla.protocol.apis import api
-from ottla.protocol.errors import KafkaError, NotController
+from ottla.protocol.errors import KafkaError, KafkaStorageError, NotController
 from ottla.protocol.messages.fetch import FetchRequest, FetchResponse
 from ottla.protocol.messages.fetch_snapshot import FetchSnapshotRequest
 from ottla.raft.effects import Effect, LoadSnapshot, Persist, Send, Sync
 from ottla.raft.election_state import to_json
-from ottla.raft.machine import Raft
+from ottla.raft.machine import NotLeader, Raft
 from ottla.raft.membership import VoterKey
 from ottla.raft.settings import RaftSettings
 from ottla.runtime.channels import Channels
@@ -97,16 +97,19 @@ class RaftShell:
         self._settle()
 
     def call(self, method: Callable[..., T], *arguments: Any, **named: Any) -> T:
-        """Call the machine and carry out what follows. What it fails by is passed on, and ends it."""
+        """Call the machine and carry out what follows. What it fails by is passed on, and ends it.
+
+        No answer leaves that rests on what could not be carried out: a vote that is not on disk is not given.
+        """
+        self._check_running()
         try:
             result = method(*arguments, **named)
-        except KafkaError:
-            raise  # an answer, not an accident
         except Exception as error:
             # It may be half-way between two states.
             self._fail(error)
             raise
         self._settle()
+        self._check_running()
         return result
 
     def append(self, batch: bytearray) -> int:
@@ -114,6 +117,8 @@ class RaftShell:
 
         So it is with an error of the disk, which is for the caller to judge.
         """
+        if self._is_stopped:
+            raise NotLeader
         offset = self.machine.append(batch)
         self._settle()
         return offset
@@ -296,6 +301,10 @@ class RaftShell:
         for change in self._parked:
             if not change.done():
                 change.set_result(None)
+
+    def _check_running(self) -> None:
+        if self._is_stopped:
+            raise KafkaStorageError("this node takes no part in the metadata quorum any more")
 
     def _fail(self, error: Exception) -> None:
         if not self._is_stopped:

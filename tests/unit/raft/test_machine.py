@@ -14,6 +14,7 @@ from ottla.protocol.errors import (
     InconsistentClusterId,
     InvalidRequest,
     InvalidVoterKey,
+    KafkaStorageError,
     NotLeaderOrFollower,
     SnapshotNotFound,
     UnknownLeaderEpoch,
@@ -21,7 +22,16 @@ from ottla.protocol.errors import (
 from ottla.protocol.messages import begin_quorum_epoch as begin
 from ottla.protocol.messages import end_quorum_epoch as end
 from ottla.protocol.messages import fetch_snapshot
-from ottla.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ReplicaState
+from ottla.protocol.messages.fetch import (
+    FetchableTopicResponse,
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    LeaderIdAndEpoch,
+    ReplicaState,
+)
+from ottla.protocol.messages.fetch import PartitionData as FetchedPartition
 from ottla.protocol.messages.vote import (
     PartitionData,
     PartitionDataResponse,
@@ -296,3 +306,21 @@ def test_an_observer_looks_for_the_leader_and_never_runs() -> None:
     assert sent(raft, FetchRequest)
     raft.expire(100_000)
     assert raft.role is Role.UNATTACHED
+
+
+def test_a_follower_whose_own_disk_fails_does_not_blame_the_leader() -> None:
+    raft = machine()
+    raft.take_effects()
+    raft.begin_quorum_epoch(told(1, 2), 0)
+    [request] = sent(raft, FetchRequest)
+
+    def fail(records: Any) -> Any:
+        raise KafkaStorageError("the disk is gone")
+
+    raft._quorum.log.append_as_follower = fail  # type: ignore[method-assign]
+    partition = FetchedPartition(
+        current_leader=LeaderIdAndEpoch(leader_id=2, leader_epoch=1), high_watermark=0, records=b"records"
+    )
+    answer = FetchResponse(responses=[FetchableTopicResponse(partitions=[partition])])
+    with pytest.raises(KafkaStorageError):
+        raft.answered(request, answer, 0)

@@ -20,7 +20,7 @@ from ottla.core.principal import Principal
 from ottla.metadata.image import Image
 from ottla.protocol.apis import api
 from ottla.protocol.codec import decode, encode
-from ottla.protocol.errors import NotController
+from ottla.protocol.errors import KafkaError, NotController
 from ottla.protocol.headers import read_request_header, response_head
 from ottla.protocol.messages.broker_registration import Listener
 from ottla.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
@@ -67,6 +67,8 @@ class Network:
                 response = await node.answer(arrived, version)
         except TimeoutError:
             raise NoAnswer("no answer") from None
+        except KafkaError as error:  # what a listener makes of it
+            response = api(kind.api_key).response(error_code=error.code)
         if node.is_gone or {sender, node.id} & self.cut:
             raise Unreachable("the connection broke")
         return decode(api(kind.api_key).response, version, encode(response, version))

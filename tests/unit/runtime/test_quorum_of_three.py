@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,12 @@ import pytest
 from ottla.core.ids import Uuid
 from ottla.core.principal import Principal
 from ottla.metadata.delta import Delta
-from ottla.protocol.errors import KafkaError, NotController
+from ottla.protocol.errors import KafkaError, KafkaStorageError, NotController
 from ottla.protocol.messages.describe_quorum import DescribeQuorumRequest, PartitionData, TopicData
 from ottla.raft.membership import VoterKey
 from ottla.runtime.quorum_start import _id_from, load
 from ottla.runtime.snapshots import find_snapshots
+from tests.unit.raft.test_machine import vote_request
 from tests.unit.runtime.quorums import Cluster, Node, cluster, create, eventually, topics
 
 Story = Callable[[Cluster], Awaitable[None]]
@@ -304,5 +306,36 @@ def test_what_a_crash_left_in_the_page_cache_is_synced_before_it_counts(tmp_path
         assert store.log.recovery_point == store.log.end_offset > 10
         store.log.close_files()
         directory._lock.release()
+
+    tell(tmp_path, story)
+
+
+def test_a_vote_that_cannot_be_written_down_is_not_given(tmp_path: Path) -> None:
+    async def run() -> None:
+        made = Cluster(tmp_path)
+        await made.start(1)
+        node = made.nodes[1]
+
+        def fail(path: str, flags: int, mode: int = 0o644) -> int:
+            raise OSError(errno.EIO, "the disk is gone", path)
+
+        node.log_directories[0].files.open = fail  # type: ignore[method-assign]
+        with pytest.raises(KafkaStorageError):
+            await node.quorum.vote(vote_request(5, candidate=2, cluster_id=node.cluster_id))
+        assert len(node.deaths) == 1 and "the disk is gone" in node.deaths[0]
+        # Nor is it given when it is asked for again.
+        with pytest.raises(KafkaStorageError):
+            await node.quorum.vote(vote_request(5, candidate=3, cluster_id=node.cluster_id))
+        await made.close()
+
+    asyncio.run(run())
+
+
+def test_a_node_that_has_stopped_gives_no_votes(tmp_path: Path) -> None:
+    async def story(made: Cluster) -> None:
+        node = (await made.followers())[0]
+        await node.quorum.close()
+        with pytest.raises(KafkaStorageError):
+            await node.quorum.vote(vote_request(50, candidate=2, cluster_id=node.cluster_id))
 
     tell(tmp_path, story)
