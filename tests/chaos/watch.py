@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import threading
-import time
 from types import TracebackType
 from typing import Self
 
@@ -32,7 +31,7 @@ class Watch:
         self._cluster, self._topic, self._partitions = cluster, topic, partitions
         self._leaders: dict[tuple[str, int], int] = {}
         self._controllers: dict[int, int] = {}
-        self._ends: dict[int, int] = {}
+        self._ends: dict[int, tuple[int, int]] = {}
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
 
@@ -71,13 +70,17 @@ class Watch:
             bootstrap, LIST_OFFSETS, 7, ListOffsetsRequest(replica_id=-1, topics=[topic]), timeout=2.0
         )
         (found,) = answer.topics[0].partitions
-        if found.error_code == 0:
-            before = self._ends.get(number, -1)
-            if found.offset < before:
-                self.problems.append(
-                    f"the end of {self._topic}-{number} went from {before} to {found.offset}"
-                )
-            self._ends[number] = max(before, found.offset)
+        if found.error_code != 0:
+            return
+        # One that is cut off goes on believing that it leads, and names the end that it knows: clients tell
+        # by the epoch that it is old. Who leads in a newer epoch must not name an earlier end.
+        epoch, before = self._ends.get(number, (-1, -1))
+        if found.leader_epoch < epoch:
+            return
+        if found.offset < before:
+            name = f"{self._topic}-{number}"
+            self.problems.append(f"the end of {name} went from {before} to {found.offset}, epoch {epoch}")
+        self._ends[number] = (found.leader_epoch, max(before, found.offset))
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -88,7 +91,3 @@ class Watch:
     ) -> None:
         self._done.set()
         self._thread.join(30)
-
-
-def until(seconds: float) -> float:
-    return time.monotonic() + seconds
