@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -11,6 +12,7 @@ from ottla.config.broker import BrokerSettings
 from ottla.core.clock import Clock
 from ottla.metadata.image import Image
 from ottla.metadata.snapshot import records
+from ottla.protocol.errors import KafkaStorageError
 from ottla.raft.membership import Membership
 from ottla.runtime.metadata_log import MetadataLog
 from ottla.runtime.snapshots import SnapshotId, snapshot_bytes, write_snapshot
@@ -76,13 +78,17 @@ class Snapshotter:
 
         try:
             size = await asyncio.to_thread(write)
-            store.snapshots.append(snapshot)
+            if snapshot.end_offset < store.log.start_offset:
+                # Meanwhile the log was replaced by a later one of the leader's.
+                await asyncio.to_thread(self._delete, [snapshot])
+                return
+            store.snapshots = sorted({*store.snapshots, snapshot})
             await asyncio.to_thread(self._delete, self._superfluous(now_ms))
             oldest = store.snapshots[0].end_offset
             if oldest > store.log.start_offset:
                 store.log.delete_records(oldest)
                 store.log.enforce_retention(now_ms)
-        except OSError as error:
+        except (OSError, KafkaStorageError) as error:
             # The log still has everything; the next attempt comes with the next snapshot.
             logger.error("could not write a snapshot of the metadata error=%s", error)
             return
@@ -113,7 +119,8 @@ class Snapshotter:
 
     def _delete(self, snapshots: list[SnapshotId]) -> None:
         for snapshot in snapshots:
-            self._store.files.unlink(str(self._path(snapshot)))
+            with suppress(FileNotFoundError):  # it went when the log was replaced
+                self._store.files.unlink(str(self._path(snapshot)))
 
     def _path(self, snapshot: SnapshotId) -> Path:
         return Path(self._store.directory, snapshot.file_name)

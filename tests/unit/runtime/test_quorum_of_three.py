@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import errno
-from collections.abc import Awaitable, Callable
+import threading
+from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ottla.core.files import Files
 from ottla.core.ids import Uuid
 from ottla.core.principal import Principal
 from ottla.metadata.delta import Delta
 from ottla.protocol.errors import KafkaError, KafkaStorageError, NotController
 from ottla.protocol.messages.describe_quorum import DescribeQuorumRequest, PartitionData, TopicData
 from ottla.raft.membership import VoterKey
+from ottla.runtime import snapshotter
 from ottla.runtime.quorum_start import _id_from, load
-from ottla.runtime.snapshots import find_snapshots
+from ottla.runtime.snapshots import find_snapshots, write_snapshot
 from tests.unit.raft.test_machine import vote_request
-from tests.unit.runtime.quorums import Cluster, Node, cluster, create, eventually, topics
+from tests.unit.runtime.quorums import PATIENCE_S, Cluster, Node, cluster, create, eventually, topics
 
 Story = Callable[[Cluster], Awaitable[None]]
 
@@ -339,3 +342,38 @@ def test_a_node_that_has_stopped_gives_no_votes(tmp_path: Path) -> None:
             await node.quorum.vote(vote_request(50, candidate=2, cluster_id=node.cluster_id))
 
     tell(tmp_path, story)
+
+
+def test_a_snapshot_that_the_leaders_has_overtaken_is_thrown_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def story(made: Cluster) -> None:
+        leader = await made.leader()
+        await leader.join()
+        await create(leader, "first")
+        await made.agree()
+        follower = (await made.followers())[0]
+        made.network.cut.add(follower.id)
+        is_over = threading.Event()
+
+        def slowly(files: Files, path: str, batches: Iterable[bytearray]) -> int:
+            if path.startswith(str(follower.metadata)):
+                is_over.wait(PATIENCE_S)
+            return write_snapshot(files, path, batches)
+
+        monkeypatch.setattr(snapshotter, "write_snapshot", slowly)
+        writing = asyncio.create_task(follower.quorum.snapshot())
+        await create(leader, "second")
+        for node in made.living:
+            if node is not follower:
+                await node.quorum.snapshot()
+        made.network.cut.clear()
+        await made.agree()
+        taken_over = follower.quorum._log.start_offset
+        assert taken_over > 0
+        is_over.set()
+        await writing
+        assert [each.end_offset for each in follower.quorum._store.snapshots] == [taken_over]
+        assert [each.end_offset for each in find_snapshots(str(follower.metadata))] == [taken_over]
+
+    tell(tmp_path, story, metadata_max_retention_bytes="1")
