@@ -100,6 +100,9 @@ class Connection:
             why = reason(error)
             kind = Refused if why == REFUSED else Unreachable
             raise kind(f"cannot connect to {self}: {why}") from None
+        except ValueError as error:  # nothing that names can be looked up for
+            self.close()
+            raise Unreachable(f"cannot connect to {self}: {error}") from None
         except BaseException:
             self.close()
             raise

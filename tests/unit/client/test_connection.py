@@ -237,3 +237,10 @@ def test_what_announces_a_long_answer_and_is_not_kafka_costs_little() -> None:
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert most < 20_000_000
+
+
+@pytest.mark.parametrize("host", ["a" * 300, "..", "x\0y"])
+def test_a_host_that_cannot_be_looked_up_is_just_not_reached(host: str) -> None:
+    """It may come from another node, which must not be the end of this one."""
+    with pytest.raises(Unreachable, match="cannot connect to"):
+        asyncio.run(Connection.open(host, 9092))
