@@ -52,8 +52,9 @@ class Nodes:
         command = [sys.executable, "-m", "ottla", "format", "--config", config, "--cluster-id", CLUSTER]
         subprocess.run([*command, *options], check=True, timeout=SECONDS)
 
-    def start(self, id: int) -> None:
-        command = [sys.executable, "-m", "ottla", "serve", "--config", str(self.root / f"{id}.properties")]
+    def start(self, id: int, *options: str) -> None:
+        config = str(self.root / f"{id}.properties")
+        command = [sys.executable, "-m", "ottla", "serve", "--config", config, *options]
         with (self.root / f"said-{id}").open("wb") as output:
             self.running[id] = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
 
@@ -124,3 +125,15 @@ def test_three_controllers_begin_together(nodes: Nodes) -> None:
     cluster_state.eventually("they elect one", lambda: nodes.quorum(2).leader in (1, 2, 3), SECONDS)
     cluster_state.eventually("all vote", lambda: set(nodes.quorum(3).voters) == {1, 2, 3}, SECONDS)
     assert str(nodes.directory_id(2)) == DIRECTORIES[2]
+
+
+def test_a_node_can_be_a_controller_and_nothing_else(nodes: Nodes) -> None:
+    nodes.format(1, "--standalone", "--set", "process.roles=controller", "--set", f"listeners={at(nodes)}")
+    nodes.start(1, "--set", "process.roles=controller", "--set", f"listeners={at(nodes)}")
+    said = nodes.root / "said-1"
+    cluster_state.eventually("it is there", lambda: "stop with" in said.read_text(), SECONDS)
+    assert f"controller on 127.0.0.1:{nodes.controllers[1]}" in said.read_text()
+
+
+def at(nodes: Nodes) -> str:
+    return f"CONTROLLER://127.0.0.1:{nodes.controllers[1]}"

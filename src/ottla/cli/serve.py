@@ -158,13 +158,18 @@ def _own_name() -> str:
 
 
 def _announce(broker: Broker) -> None:
+    data = f"  data in       {', '.join(str(Path(each).resolve()) for each in broker.data_dirs)}"
+    if not broker.addresses:
+        where = ",".join(f"{host}:{port}" for host, port in broker.controller_addresses)
+        _say(f"Ottla {__version__}\n  controller on {where}\n{data}\n  stop with     Ctrl-C")
+        return
     bootstrap = broker.bootstrap
     protocol = broker.security_protocol
     send, receive = first_commands(bootstrap, protocol)
     lines = (
         f"Ottla {__version__}",
         f"  listening on  {bootstrap}" + ("" if protocol == "PLAINTEXT" else f" ({protocol})"),
-        f"  data in       {', '.join(str(Path(each).resolve()) for each in broker.data_dirs)}",
+        data,
         f"  try           {send}",
         f"  then          {receive}",
         "  stop with     Ctrl-C",

@@ -102,6 +102,11 @@ class Broker:
         return [listener.address for listener in self._listeners]
 
     @property
+    def controller_addresses(self) -> list[tuple[str, int]]:
+        """Where other nodes reach this one as a controller. A node that is nothing else has no clients."""
+        return [listener.address for listener in self._controller_listeners]
+
+    @property
     def data_dirs(self) -> list[str]:
         assert self._node is not None, "the broker is not running"
         return [directory.path for directory in self._node.log_directories]
