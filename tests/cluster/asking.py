@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from confluent_kafka import ConsumerGroupTopicPartitions
+from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from ottla.protocol.messages.find_coordinator import FindCoordinatorRequest
@@ -16,6 +16,7 @@ from ottla.testing.history import Recorder
 FIND_COORDINATOR = 10
 GROUP, TRANSACTION = 0, 1
 SECONDS = 60.0
+MOVING = ("COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR")
 
 
 def coordinator(cluster: TestCluster, key: str, kind: int) -> TestNode:
@@ -42,9 +43,21 @@ def committed(
     """The committed offsets as the coordinator has them, noted in the history."""
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap, "log_level": 2})
     operation = recorder.fetch_offsets(group)
-    asked = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])
     found: dict[str, int | None] = dict.fromkeys(partitions)
-    for at in asked[group].result(SECONDS).topic_partitions:
-        found[f"{at.topic}-{at.partition}"] = at.offset if at.offset >= 0 else None
+
+    def is_answered() -> bool:
+        asked = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])
+        try:
+            answer = asked[group].result(SECONDS)
+        except KafkaException as error:
+            # A coordinator that has just moved; librdkafka leaves it to us to ask again.
+            if error.args[0].name() not in MOVING:
+                raise
+            return False
+        for at in answer.topic_partitions:
+            found[f"{at.topic}-{at.partition}"] = at.offset if at.offset >= 0 else None
+        return True
+
+    cluster_state.eventually(f"{group} has offsets", is_answered, SECONDS)
     operation.ok(offsets=found)
     return found

@@ -74,18 +74,18 @@ def cluster(shared: TestCluster) -> TestCluster:
 def forgotten_sockets() -> Iterator[None]:
     """Those that a client has left open go here, not in somebody else's test."""
     yield
-    _collect()
+    _collect(1)
 
 
 def pytest_unconfigure() -> None:
     for name in ("last_value", "last_traceback", "last_exc"):
         if hasattr(sys, name):
             delattr(sys, name)  # a test that failed holds on to its clients
-    _collect()
+    _collect(3)
 
 
-def _collect() -> None:
+def _collect(times: int) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)
-        for _ in range(3):
+        for _ in range(times):
             gc.collect()

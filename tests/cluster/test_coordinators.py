@@ -5,6 +5,8 @@ from __future__ import annotations
 from contextlib import ExitStack
 from pathlib import Path
 
+import pytest
+
 from ottla.testing.cluster import TestCluster
 from tests.cluster.asking import GROUP, TRANSACTION, committed, coordinator
 from tests.cluster.feeds import ConfluentFeed
@@ -22,6 +24,7 @@ GROUPS = {
 }
 
 
+@pytest.mark.heavy
 def test_members_of_groups_go_on_when_their_coordinator_is_killed(
     cluster: TestCluster, tmp_path: Path
 ) -> None:

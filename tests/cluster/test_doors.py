@@ -76,6 +76,7 @@ def test_offsets_of_a_group_are_known_at_every_node(cluster: TestCluster) -> Non
     assert "ERR" not in next(iter(answers))[0]
 
 
+@pytest.mark.heavy
 def test_doors_stay_open_when_a_leader_is_killed(cluster: TestCluster) -> None:
     topic = cluster.topic(partitions=1, min_insync_replicas=2)
     typed(cluster.nodes[0], f"PRODUCE {topic} key value-0")
@@ -108,6 +109,7 @@ def test_schemas_have_one_registry(cluster: TestCluster) -> None:
     assert json.loads(refused.value.read())["error_code"] == 40401
 
 
+@pytest.mark.heavy
 def test_a_registry_goes_on_when_the_broker_that_writes_is_killed(cluster: TestCluster) -> None:
     subject = cluster.unique("subject")
     first = asked(cluster.nodes[0], f"/subjects/{subject}/versions", schema(1))["id"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from confluent_kafka import KafkaError, Producer
 
 from ottla.testing import cluster_state
@@ -49,6 +50,7 @@ def test_too_few_in_sync_replicas_refuse_writes_until_they_are_back(cluster: Tes
     check_replicas(cluster)
 
 
+@pytest.mark.heavy
 def test_without_a_majority_nothing_is_acknowledged(cluster: TestCluster) -> None:
     topic = cluster.topic(min_insync_replicas=2)
     assert send(cluster, topic, "all", 10_000) is None

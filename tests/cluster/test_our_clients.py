@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from ottla.client.blocking.cluster import BlockingCluster
 from ottla.client.blocking.fetch import fetch
 from ottla.client.cluster import Cluster
@@ -21,6 +23,7 @@ async def write(bootstrap: str, topic: str) -> None:
             await producer.send(topic, b"%d" % number, partition=number % PARTITIONS)
 
 
+@pytest.mark.heavy
 def test_they_follow_leaders_and_coordinators(cluster: TestCluster) -> None:
     topic = cluster.topic(partitions=PARTITIONS, min_insync_replicas=2)
     partitions = [TopicPartition(topic, number) for number in range(PARTITIONS)]

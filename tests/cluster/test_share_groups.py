@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from ottla.protocol.messages.describe_share_group_offsets import (
     DescribeShareGroupOffsetsRequest,
     DescribeShareGroupOffsetsRequestGroup,
@@ -38,6 +40,7 @@ def lags(cluster: TestCluster, group: str, topic: str) -> list[int]:
     return [each.lag for topic in answer.groups[0].topics for each in topic.partitions]
 
 
+@pytest.mark.heavy
 def test_every_record_is_accepted_though_nodes_are_killed(cluster: TestCluster, tmp_path: Path) -> None:
     topic = cluster.topic(partitions=PARTITIONS, min_insync_replicas=2)
     group = cluster.unique("share")
