@@ -15,7 +15,7 @@ from ottla.protocol.messages.write_txn_markers import (
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
-from ottla.runtime.markers import write_markers
+from ottla.runtime.write_markers import write_markers
 from ottla.server.context import Context
 
 

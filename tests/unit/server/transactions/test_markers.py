@@ -21,7 +21,8 @@ from ottla.protocol.messages.write_txn_markers import (
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
-from ottla.runtime.markers import Markers, write_markers
+from ottla.runtime.markers import Markers
+from ottla.runtime.write_markers import write_markers
 from ottla.server.handlers.write_txn_markers import write_txn_markers
 from tests.unit.server.transactions.serving import GatedFiles, Producer, ServingNode, run, until
 
