@@ -77,6 +77,9 @@ class Listeners(NamedTuple):
         _check_doors(settings, clients)
         advertised = _advertised(settings, listeners, protocols)
         _check_reachable(settings, listeners, advertised)
+        if not is_alone(settings):
+            # All nodes have to say the same of where a node is, by the name that certificates have.
+            advertised = {each.name: each for each in clients} | advertised
         inter_broker = _inter_broker(settings, clients)
         return cls(clients, controllers, advertised, inter_broker, protocols)
 

@@ -192,6 +192,19 @@ def test_a_node_of_a_cluster_listens_for_clients_and_for_controllers() -> None:
     assert found.inter_broker == "PLAINTEXT"
 
 
+def test_where_a_node_of_a_cluster_is_follows_from_its_listeners() -> None:
+    given = {
+        "listeners": "PLAINTEXT://kafka1:9092,CONTROLLER://kafka1:9093",
+        "controller.listener.names": "CONTROLLER",
+        "inter.broker.listener.name": "PLAINTEXT",
+    }
+    several = {"controller.quorum.voters": "1@kafka1:9093,2@kafka2:9093,3@kafka3:9093"}
+    found = Listeners.parse(broker_settings({**given, **several, "node.id": "1"})).advertised
+    assert [str(each) for each in found.values()] == ["PLAINTEXT://kafka1:9092"]
+    # Alone it is where the client has dialled.
+    assert Listeners.parse(broker_settings({**given, "node.id": "1"})).advertised == {}
+
+
 def test_brokers_and_controllers_may_be_apart() -> None:
     broker = parse(**{**CLUSTER, "node_id": "4", "process_roles": "broker"})
     assert (len(broker.clients), broker.controllers) == (1, ())
