@@ -109,6 +109,12 @@ class Following:
             leader = quorum.choose(state.leader_addresses)
             if leader is not None:
                 found.append((leader, quorum.leader_id))
+        asked = {address for address, _ in found}
+        return found + [(address, id) for address, id in self.controllers() if address not in asked]
+
+    def controllers(self) -> list[tuple[Address, int]]:
+        """Where other controllers are, by what is known without a leader; -1 where the id is not."""
+        quorum = self._quorum
         # The voters of our own log may have changed long ago, the servers of the configuration even before.
         known = [(address, -1) for address in quorum.settings.bootstrap_servers]
         for node in quorum.voters.others(quorum.node.id):
@@ -116,13 +122,7 @@ class Following:
             if address is not None and (address, -1) not in known:
                 known.append((address, node.key.id))
         ours = {(address.host, address.port) for address in quorum.settings.endpoints}
-        asked = {address for address, _ in found}
-        found += [
-            (address, id)
-            for address, id in known
-            if (address.host, address.port) not in ours and address not in asked
-        ]
-        return found
+        return [(address, id) for address, id in known if (address.host, address.port) not in ours]
 
     def _destination(self, state: Unattached | Follower, now_ms: int) -> tuple[Address, int] | None:
         """The leader if it answers; else anybody, at random, for it may lead no more."""

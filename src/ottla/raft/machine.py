@@ -133,6 +133,11 @@ class Raft:
         return self._quorum.choose(self._quorum.leader_addresses)
 
     @property
+    def others(self) -> list[Address]:
+        """Where other controllers listen, by what is known without a leader."""
+        return [address for address, _ in self._following.controllers()]
+
+    @property
     def high_watermark(self) -> int | None:
         """Everything below is committed. None until it is known for the first time; never goes back."""
         return self._quorum.high_watermark

@@ -22,7 +22,13 @@ from ottla.metadata.config_rules import ConfigRules
 from ottla.metadata.controller import Controller
 from ottla.metadata.state import ControllerSettings
 from ottla.metadata.versions import KRAFT_VERSION
-from ottla.protocol.errors import KafkaStorageError, NotController, RequestTimedOut
+from ottla.protocol.errors import (
+    InconsistentClusterId,
+    KafkaError,
+    KafkaStorageError,
+    NotController,
+    RequestTimedOut,
+)
 from ottla.protocol.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
 from ottla.protocol.messages.begin_quorum_epoch import BeginQuorumEpochRequest, BeginQuorumEpochResponse
 from ottla.protocol.messages.broker_registration import BrokerRegistrationRequest
@@ -430,16 +436,21 @@ class Quorum:
         if self.failure is None:
             self.failure = error
             self._shell.stop()
-            self._home.die(f"the metadata log has failed: {error}")
+            self._home.die(str(self._reason()))
         active, self._active = self._active, None
         if active is not None:
-            active.end(KafkaStorageError(f"the metadata log has failed: {self.failure}"))
+            active.end(self._reason())
         self._wake()
         return error
 
     def _check_alive(self) -> None:
         if self.failure is not None:
-            raise KafkaStorageError(f"the metadata log has failed: {self.failure}")
+            raise self._reason()
+
+    def _reason(self) -> KafkaError:
+        if isinstance(self.failure, InconsistentClusterId):
+            return InconsistentClusterId(str(self.failure))
+        return KafkaStorageError(f"the metadata log has failed: {self.failure}")
 
     # --- details -------------------------------------------------------------------------------
 

@@ -51,11 +51,10 @@ def first_cluster_id(settings: BrokerSettings, properties: Mapping[str, str]) ->
     if given := properties.get(CLUSTER_ID, "").strip():
         return given
     voters = sorted(settings.controller_quorum_voters)
-    if len(voters) < 2 and "controller" in settings.process_roles:
+    if len(voters) < 2 and {"broker", "controller"} <= set(settings.process_roles):
         return None
-    if not voters:
-        voters = sorted(settings.controller_quorum_bootstrap_servers)
-    return str(_id_from(",".join(voters)))
+    named = voters or sorted(settings.controller_quorum_bootstrap_servers)
+    return str(_id_from(",".join(named))) if named else None
 
 
 def metadata_directory(home: Home) -> tuple[LogDirectory, Flusher]:

@@ -16,13 +16,13 @@ from typing import Any, Final, TypeVar
 from ottla.client.errors import ClientError, Refused, UnsupportedRequest
 from ottla.core.clock import Clock
 from ottla.protocol.apis import api
-from ottla.protocol.errors import KafkaError, KafkaStorageError, NotController
+from ottla.protocol.errors import NONE, InconsistentClusterId, KafkaError, KafkaStorageError, NotController
 from ottla.protocol.messages.fetch import FetchRequest, FetchResponse
 from ottla.protocol.messages.fetch_snapshot import FetchSnapshotRequest
 from ottla.raft.effects import Effect, LoadSnapshot, Persist, Send, Sync
 from ottla.raft.election_state import to_json
 from ottla.raft.machine import NotLeader, Raft
-from ottla.raft.membership import VoterKey
+from ottla.raft.membership import Address, VoterKey
 from ottla.raft.settings import RaftSettings
 from ottla.runtime.channels import Channels
 from ottla.runtime.committed import Committed
@@ -73,6 +73,9 @@ class RaftShell:
         self._changed = changed
         self._failed = failed
         self._is_stopped = False
+        # The controllers that are of another cluster, and whether there was ever one of ours.
+        self._strangers: set[Address] = set()
+        self._is_known = False
         self._seen: tuple[object, ...] = ()
         self._parked: set[asyncio.Future[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
@@ -232,7 +235,7 @@ class RaftShell:
         # Long polls and large answers do not hold up votes.
         is_fetch = isinstance(request, FetchRequest | FetchSnapshotRequest)
         try:
-            response = await self._channels.ask_controller(
+            response: Any = await self._channels.ask_controller(
                 send.to,
                 request,
                 api(type(request).api_key).response,
@@ -251,7 +254,25 @@ class RaftShell:
                 )
             return
         if not self._is_stopped:
+            self._recognize(send.to, response.error_code)
+        if not self._is_stopped:
             self.call(self.machine.answered, send, response, self._clock.monotonic_ms())
+
+    def _recognize(self, at: Address, code: int) -> None:
+        """A controller of another cluster is one that was not set up as we were, or we were not.
+
+        It is we if most of those that we know say so, and none has ever said anything else.
+        """
+        if code == NONE:
+            self._strangers.discard(at)
+            self._is_known = True
+        elif code == InconsistentClusterId.code and at not in self._strangers:
+            self._strangers.add(at)
+            text = f"the controller at {at.host}:{at.port} is not of cluster {self._cluster_id}"
+            logger.error("%s (INCONSISTENT_CLUSTER_ID)", text)
+            others = set(self.machine.others)
+            if not self._is_known and 2 * len(self._strangers & others) > len(others):
+                self._fail(InconsistentClusterId(f"{text}, which this node's directories belong to"))
 
     async def _sync(self) -> None:
         """Sync until nothing is left. What is appended meanwhile shares the next sync."""

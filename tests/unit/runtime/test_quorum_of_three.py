@@ -11,18 +11,28 @@ from typing import Any
 
 import pytest
 
+from ottla.config.broker import broker_settings
 from ottla.core.files import Files
 from ottla.core.ids import Uuid
 from ottla.core.principal import Principal
 from ottla.metadata.delta import Delta
-from ottla.protocol.errors import KafkaError, KafkaStorageError, NotController
+from ottla.protocol.errors import InconsistentClusterId, KafkaError, KafkaStorageError, NotController
 from ottla.protocol.messages.describe_quorum import DescribeQuorumRequest, PartitionData, TopicData
 from ottla.raft.membership import VoterKey
 from ottla.runtime import snapshotter
-from ottla.runtime.quorum_start import _id_from, load
+from ottla.runtime.quorum_start import _id_from, first_cluster_id, load
 from ottla.runtime.snapshots import find_snapshots, write_snapshot
 from tests.unit.raft.test_machine import vote_request
-from tests.unit.runtime.quorums import PATIENCE_S, Cluster, Node, cluster, create, eventually, topics
+from tests.unit.runtime.quorums import (
+    FIRST_PORT,
+    PATIENCE_S,
+    Cluster,
+    Node,
+    cluster,
+    create,
+    eventually,
+    topics,
+)
 
 Story = Callable[[Cluster], Awaitable[None]]
 
@@ -377,3 +387,57 @@ def test_a_snapshot_that_the_leaders_has_overtaken_is_thrown_away(
         assert [each.end_offset for each in find_snapshots(str(follower.metadata))] == [taken_over]
 
     tell(tmp_path, story, metadata_max_retention_bytes="1")
+
+
+def test_a_broker_of_another_cluster_is_told_so(tmp_path: Path) -> None:
+    async def run() -> None:
+        made = Cluster(tmp_path)
+        await made.start()
+        await made.leader()
+        properties = made.properties(7) | {"ottla.cluster.id": "another"}
+        stranger = made.nodes[7] = Node(made.network, tmp_path, 7, properties)
+        await stranger.start()
+        with pytest.raises(InconsistentClusterId, match="is not of cluster another"):
+            await asyncio.wait_for(stranger.quorum.caught_up(), PATIENCE_S)
+        assert len(stranger.deaths) == 1 and "is not of cluster another" in stranger.deaths[0]
+        await made.close()
+        assert not any(made.nodes[id].deaths for id in (1, 2, 3))
+
+    asyncio.run(run())
+
+
+def test_a_voter_of_another_cluster_goes_and_the_others_elect_a_leader(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def run() -> None:
+        made = Cluster(tmp_path)
+        stranger = made.nodes[1] = Node(
+            made.network, tmp_path, 1, made.properties(1) | {"ottla.cluster.id": "another"}
+        )
+        await stranger.start()
+        await made.start(2, 3)
+        assert (await made.leader()).id in (2, 3)
+        await eventually(lambda: bool(stranger.deaths), "the stranger goes")
+        await made.close()
+        assert not any(made.nodes[id].deaths for id in (2, 3))
+
+    asyncio.run(run())
+    told = [each for each in caplog.messages if "INCONSISTENT_CLUSTER_ID" in each]
+    assert 1 <= len(told) <= 4  # of each once, however often it is asked
+
+
+@pytest.mark.parametrize("key", ["controller.quorum.voters", "controller.quorum.bootstrap.servers"])
+def test_a_lone_controller_and_its_brokers_come_to_the_same_cluster_id(tmp_path: Path, key: str) -> None:
+    made = Cluster(tmp_path, 1).properties(1)
+    del made["controller.quorum.voters"]
+    made[key] = f"{'1@' if 'voters' in key else ''}localhost:{FIRST_PORT + 1}"
+
+    def cluster_id(roles: str, listeners: str) -> str | None:
+        properties = made | {"process.roles": roles, "listeners": listeners}
+        return first_cluster_id(broker_settings(properties), properties)
+
+    clients, controllers = "PLAINTEXT://localhost:0", f"CONTROLLER://localhost:{FIRST_PORT + 1}"
+    lone = cluster_id("controller", controllers)
+    assert lone is not None and lone == cluster_id("broker", clients)
+    # One that is both may well be a cluster of its own.
+    assert cluster_id("broker,controller", f"{clients},{controllers}") is None
