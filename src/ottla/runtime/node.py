@@ -1,8 +1,7 @@
 """This node: its log directories, its view of the cluster, and the partitions it holds.
 
-The shell between the metadata log and the logs: it opens directories, folds what the controller decided into
-partitions (made, led, reconfigured, removed), and hands handlers what they ask for. Metadata arrives as
-deltas and is applied in slices, so that creating a thousand partitions does not hold up a fetch.
+It starts and stops everything that runs, in order, and hands handlers what they ask for. What the controller
+decided becomes partitions in `metadata_publisher`.
 """
 
 from __future__ import annotations
@@ -10,9 +9,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AsyncExitStack, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -25,15 +23,12 @@ from ottla.core.ids import Uuid
 from ottla.core.types import TopicPartition
 from ottla.metadata.authorizer import Authorizer
 from ottla.metadata.cluster import BrokerRegistration
-from ottla.metadata.delta import Delta
-from ottla.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, Image, Topic
-from ottla.metadata.partition import PartitionState
-from ottla.protocol.errors import KafkaStorageError
+from ottla.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, Image
 from ottla.protocol.messages.broker_registration import Listener as RegisteredListener
 from ottla.protocol.stored.metadata import UserScramCredentialRecord
 from ottla.replication.fetch_session import FetchSessions
 from ottla.replication.isr import NOT_REGISTERED, Standing
-from ottla.replication.partition import NO_LEADER, Partition
+from ottla.replication.partition import Partition
 from ottla.replication.replicas import Replicas
 from ottla.runtime.channels import Channels
 from ottla.runtime.clock import SystemClock
@@ -43,12 +38,13 @@ from ottla.runtime.housekeeping import Housekeeping
 from ottla.runtime.in_sync_sets import InSyncSets
 from ottla.runtime.lifecycle import Lifecycle
 from ottla.runtime.log_cleaner import LogCleaner
+from ottla.runtime.metadata_publisher import MetadataPublisher
 from ottla.runtime.producer_ids import ProducerIds
 from ottla.runtime.quorum import Quorum
 from ottla.runtime.quorum_start import first_cluster_id
 from ottla.runtime.replica_fetchers import ReplicaFetchers
 from ottla.runtime.threads import to_the_end
-from ottla.storage.files import OsFiles, is_of_the_disk
+from ottla.storage.files import OsFiles
 from ottla.storage.log_directory import LogDirectory, open_log_directories
 
 if TYPE_CHECKING:
@@ -56,9 +52,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("ottla.node")
 
-# Partitions made or changed before other work of the loop gets its turn.
-SLICE: Final = 20
-MAKE_AGAIN_MS: Final = 1000
 LOOK_MS: Final = 5
 DURABLE: Final = "durable"
 
@@ -123,15 +116,10 @@ class Node:
         self._lifecycle: Lifecycle | None = None
         self._parts = AsyncExitStack()  # what is running, to be stopped in the opposite order
         self._topic_settings: dict[str, TopicSettings] = {}
-        self._deltas: deque[Delta] = deque()
-        self._is_following = False  # the partitions follow the deltas that come
+        self._publisher = MetadataPublisher(self)
         self._has_left = False
         self._fatal: str | None = None
         self._died = asyncio.Event()
-        self._applying: asyncio.Task[None] | None = None
-        # Partitions whose log could not be made for want of open files, and what tries it again.
-        self._unmade: set[TopicPartition] = set()
-        self._making_again: asyncio.TimerHandle | None = None
 
     @property
     def is_broker(self) -> bool:
@@ -211,7 +199,7 @@ class Node:
                 allow_if_no_acl=settings.allow_everyone_if_no_acl_found,
             )
             self.authorizer.load(self.image.acls.values())
-        self.quorum.subscribe(self._changed)
+        self.quorum.subscribe(self._publisher.changed)
 
     def _load_logs(self) -> None:
         for directory in self.log_directories:
@@ -230,8 +218,8 @@ class Node:
     async def join(self, addresses: Sequence[tuple[str, int]]) -> None:
         """Register with the controller and serve what it lets us serve."""
         if not self.is_broker:
-            self._parts.push_async_callback(self._stop_following)
-            self._start_following()
+            self._parts.push_async_callback(self._publisher.stop)
+            self._publisher.start()
             return
         lifecycle = Lifecycle(
             self.quorum,
@@ -254,11 +242,9 @@ class Node:
         self._parts.push_async_callback(self.replica_fetchers.close)
         self._parts.push_async_callback(self.in_sync_sets.close)
         self.in_sync_sets.start()
-        self._parts.push_async_callback(self._stop_following)
-        for topic in list(self.image.topics.values()):
-            await self._apply_topic(topic, topic.partitions)
-        self._start_following()
-        self._parts.callback(self._give_up_making)
+        self._parts.push_async_callback(self._publisher.stop)
+        await self._publisher.publish_all()
+        self._publisher.start()
         self._parts.push_async_callback(self.leave)
         await lifecycle.become_active()
         await self.caught_up()
@@ -274,6 +260,8 @@ class Node:
         Until then it may say that we lead, as we did before we crashed: in that epoch, with what we had then.
         """
         while self.standing_of(self.node_id).epoch < broker_epoch:  # noqa: ASYNC110 (it is on its way)
+            if self._fatal is not None:
+                raise KafkaStorageError(self._fatal)  # it was, as long as this node followed the log
             await asyncio.sleep(LOOK_MS / 1000)
 
     def _registered_listeners(self, addresses: Sequence[tuple[str, int]]) -> list[RegisteredListener]:
@@ -347,156 +335,7 @@ class Node:
 
     async def caught_up(self) -> None:
         """Return once the partitions here are as the metadata log said when this was called."""
-        while self._applying is not None and not self._applying.done():
-            await asyncio.shield(self._applying)
-
-    def _changed(self, image: Image, delta: Delta) -> None:
-        """The metadata log has moved on."""
-        self.image = image
-        # At once, since a topic of the same name may be there already: what is written to the old one now
-        # would be acknowledged and then deleted.
-        for topic_id, name in delta.deleted_topics.items():
-            for partition in self.replicas.of_topic(name, topic_id):
-                partition.stop_leading(NO_LEADER, partition.leader_epoch, partition.partition_epoch)
-                self.replica_fetchers.follow(partition)
-        if delta.acls and self.authorizer is not None:
-            self.authorizer.change(delta.acls, image.acls)
-        self._deltas.append(delta)
-        if self._is_following:
-            self._apply_soon()
-
-    def _start_following(self) -> None:
-        """The partitions are as the image says, but for the deltas that came meanwhile."""
-        self._is_following = True
-        if self._deltas:
-            self._apply_soon()
-
-    async def _stop_following(self) -> None:
-        self._is_following = False
-        await self.caught_up()
-
-    def _apply_soon(self) -> None:
-        if self._applying is None or self._applying.done():
-            self._applying = asyncio.get_running_loop().create_task(self._apply_deltas())
-            self._applying.add_done_callback(self._applied)
-
-    def _applied(self, applying: asyncio.Task[None]) -> None:
-        if not applying.cancelled() and (error := applying.exception()) is not None:
-            logger.error("cannot follow the metadata log", exc_info=error)
-            self.die(f"the metadata log says what this node cannot follow: {error!r}")
-
-    async def _apply_deltas(self) -> None:
-        while self._deltas:
-            delta = self._deltas.popleft()
-            if delta.configs:
-                self._reconfigure(delta.configs)
-            for topic_id, name in delta.deleted_topics.items():
-                self._remove_topic(name, topic_id)
-            for name, numbers in delta.topics.items():
-                topic = self.image.topics.get(name)
-                if topic is not None:
-                    await self._apply_topic(topic, numbers)
-            if delta.brokers:
-                self.in_sync_sets.brokers_changed()
-            self.coordinators.metadata_changed(delta)
-
-    async def _apply_topic(self, topic: Topic, numbers: Iterable[int]) -> None:
-        for count, number in enumerate(sorted(numbers), 1):
-            state = topic.partitions.get(number)
-            if state is not None:
-                self._apply_partition(topic, number, state)
-            if count % SLICE == 0:
-                await asyncio.sleep(0)
-                known = self.image.topics.get(topic.name)
-                if known is None or known.id != topic.id:
-                    return  # deleted meanwhile, which the next deltas tell
-
-    def _apply_partition(self, topic: Topic, number: int, state: PartitionState) -> None:
-        name = TopicPartition(topic.name, number)
-        if self.node_id not in state.replicas:
-            self._remove(name)
-            return
-        partition = self.replicas.find(topic.name, number)
-        if partition is not None and partition.topic_id != topic.id:
-            self._remove(name)
-            partition = None
-        if partition is None:
-            partition = self._open(topic, name, state.directory(self.node_id))
-            if partition is None:
-                return
-        try:
-            partition.take_state(
-                state.leader,
-                state.leader_epoch,
-                state.partition_epoch,
-                state.replicas,
-                state.isr,
-                self.topic_settings(topic.name).min_insync_replicas,
-                self.clock.monotonic_ms(),
-            )
-        except OSError as error:  # the new epoch could not be noted
-            partition.directory.fail(error)
-        self.replica_fetchers.follow(partition)
-        self.coordinators.follow(partition)
-
-    def _open(self, topic: Topic, name: TopicPartition, assigned: Uuid) -> Partition | None:
-        """The partition's log, found or made. A directory that fails to make it is offline from then on."""
-        for directory in self.log_directories:
-            log = directory.logs.get(name)
-            if log is not None:
-                return self.replicas.add(name, topic.id, log, directory)
-            if name in directory.unloadable:
-                return None
-        online = [directory for directory in self.log_directories if directory.error is None]
-        if not online:
-            return None
-        if len(online) < len(self.log_directories) and not assigned.is_reserved:
-            # It may have its log in a directory that is offline, and must not begin again with nothing.
-            online = [directory for directory in online if directory.id == assigned]
-            if not online:
-                return None
-        directory = min(online, key=lambda one: (one.id != assigned, len(one.logs)))
-        try:
-            log = directory.create_log(name, topic.id, self.topic_settings(topic.name))
-        except (OSError, KafkaStorageError) as error:
-            logger.error("cannot make a log partition=%s error=%s", name, error)
-            if error.__cause__ is not None and not is_of_the_disk(error.__cause__):
-                self._make_later(name)
-            return None
-        return self.replicas.add(name, topic.id, log, directory)
-
-    def _make_later(self, name: TopicPartition) -> None:
-        self._unmade.add(name)
-        if self._making_again is None:
-            loop = asyncio.get_running_loop()
-            self._making_again = loop.call_later(MAKE_AGAIN_MS / 1000, self._make_again)
-
-    def _make_again(self) -> None:
-        unmade, self._unmade, self._making_again = self._unmade, set(), None
-        for name in unmade:
-            topic = self.image.topics.get(name.topic)
-            state = None if topic is None else topic.partitions.get(name.partition)
-            if topic is not None and state is not None:
-                self._apply_partition(topic, name.partition, state)
-
-    def _give_up_making(self) -> None:
-        if self._making_again is not None:
-            self._making_again.cancel()
-
-    def _remove_topic(self, name: str, topic_id: Uuid) -> None:
-        for partition in self.replicas.of_topic(name, topic_id):
-            self._remove(partition.partition)
-        self._topic_settings.pop(name, None)
-
-    def _remove(self, name: TopicPartition) -> None:
-        gone = self.replicas.remove(name)
-        if gone is not None:
-            gone.stop_leading(NO_LEADER, gone.leader_epoch, gone.partition_epoch)
-            self.replica_fetchers.follow(gone)
-            self.coordinators.follow(gone)
-            if gone.directory.error is None:
-                with suppress(KafkaStorageError):  # then the directory is offline, and has said so
-                    gone.directory.delete_log(name)
+        await self._publisher.caught_up()
 
     # --- settings ------------------------------------------------------------------------
 
@@ -507,7 +346,7 @@ class Node:
             self.image.config(BROKER_RESOURCE, str(self.node_id)),
         )
 
-    def _reconfigure(self, changed: set[tuple[int, str]]) -> None:
+    def reconfigure(self, changed: set[tuple[int, str]]) -> None:
         """Dynamic settings changed: swap the snapshots that logs and listeners hold."""
         if any(kind == BROKER_RESOURCE for kind, _ in changed):
             self._configure()
@@ -523,6 +362,9 @@ class Node:
                 settings = self.topic_settings(topic)
                 partition.log.settings = settings
                 partition.isr.configure(settings.min_insync_replicas)
+
+    def forget_settings(self, topic: str) -> None:
+        self._topic_settings.pop(topic, None)
 
     # --- failures ------------------------------------------------------------------------
 

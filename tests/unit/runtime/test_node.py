@@ -18,7 +18,8 @@ from ottla.protocol.batch import Record, write_batch
 from ottla.protocol.errors import KafkaStorageError, NotLeaderOrFollower
 from ottla.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from ottla.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
-from ottla.runtime.node import SLICE, Node
+from ottla.runtime.metadata_publisher import SLICE
+from ottla.runtime.node import Node
 from ottla.storage.files import OsFiles
 from ottla.testing.disk import FaultyFiles
 
@@ -137,7 +138,7 @@ def test_a_partition_that_could_not_be_made_for_want_of_open_files_is_made_later
 ) -> None:
     files = FaultyFiles(OsFiles())
     monkeypatch.setattr("ottla.runtime.node.OsFiles", lambda: files)
-    monkeypatch.setattr("ottla.runtime.node.MAKE_AGAIN_MS", 1)
+    monkeypatch.setattr("ottla.runtime.metadata_publisher.MAKE_AGAIN_MS", 1)
 
     async def story(node: Node) -> None:
         files.fail("open", f"{tmp_path}/t-*", error=errno.EMFILE, times=1 << 30)
