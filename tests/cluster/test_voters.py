@@ -82,6 +82,8 @@ def nodes(tmp_path: Path, referee: bool) -> Iterator[Nodes]:
         pytest.skip("about Ottla's own command line")
     made = Nodes(tmp_path)
     yield made
+    for process in made.running.values():
+        process.terminate()  # all of them first: one that is left alone looks for the others
     for id in list(made.running):
         made.stop(id)
 
@@ -117,6 +119,7 @@ def test_one_controller_becomes_three_and_the_first_leaves(nodes: Nodes) -> None
     cluster_state.eventually("it has left", lambda: set(nodes.quorum(2).voters) == {2, 3}, SECONDS)
 
 
+@pytest.mark.heavy
 def test_three_controllers_begin_together(nodes: Nodes) -> None:
     voters = ",".join(f"{id}@127.0.0.1:{nodes.controllers[id]}:{DIRECTORIES[id]}" for id in DIRECTORIES)
     for id in (1, 2, 3):
