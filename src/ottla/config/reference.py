@@ -26,7 +26,7 @@ while the broker runs, with `kafka-configs` or any admin client: for one broker,
 says *cluster*. Settings of topics and groups can always be altered.
 
 A setting that tunes the insides of Apache Kafka (its thread pools, say), or a part of Ottla that is still
-to come (security, tiered storage), is accepted and described, and has no effect.
+to come (tiered storage, quotas), is accepted and described, and has no effect.
 
 Where nothing is given, `ottla serve` is set up for one node on this machine: it listens on 127.0.0.1:9092,
 keeps its data in `data`, is broker and controller with `node.id` 1, and creates internal topics with one
