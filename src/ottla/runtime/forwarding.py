@@ -100,8 +100,12 @@ class Forwarding:
         return response
 
     async def pause(self, attempt: int, remaining: float) -> None:
-        """Wait before the next attempt, but not longer than until there may be another leader."""
+        """Wait before the next attempt, but not longer than until there may be another leader.
+
+        A moment it is in any case: it may be the same leader, with news in its log all the time.
+        """
         longest = min(FIRST_PAUSE_S * 2 ** min(attempt, 10), LAST_PAUSE_S)
+        await asyncio.sleep(min(FIRST_PAUSE_S / 2, max(remaining, 0.0)))
         try:
             async with asyncio.timeout(min(longest * (0.5 + random.random() / 2), max(remaining, 0.0))):
                 await self._changed()
@@ -146,14 +150,14 @@ def opened(request: Any, version: int, data: bytes) -> Any:
 
 def is_refused(response: Any) -> bool:
     """Whether a response says, in the way of its API, that this is not the active controller."""
-    code = getattr(response, "error_code", None)
-    if code is None:
-        for name in ("topics", "results", "responses"):
-            parts = getattr(response, name, None)
-            if parts:
-                code = getattr(parts[0], "error_code", None)
-                break
-    return bool(code == NotController.code)
+    if hasattr(response, "error_code"):
+        return bool(response.error_code == NotController.code)
+    # What was refused for another reason may be among it, such as topics that a client may not make.
+    return any(
+        getattr(part, "error_code", None) == NotController.code
+        for name in ("topics", "results", "responses", "filter_results")
+        for part in getattr(response, name, ())
+    )
 
 
 def _packed(address: str) -> bytes:

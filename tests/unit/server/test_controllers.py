@@ -28,9 +28,11 @@ from ottla.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, Bro
 from ottla.protocol.messages.create_acls import AclCreation, CreateAclsRequest, CreateAclsResponse
 from ottla.protocol.messages.create_topics import (
     CreatableTopic,
+    CreatableTopicResult,
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
+from ottla.protocol.messages.delete_acls import DeleteAclsFilterResult, DeleteAclsResponse
 from ottla.protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from ottla.protocol.messages.describe_quorum import (
     DescribeQuorumRequest,
@@ -42,6 +44,7 @@ from ottla.protocol.messages.envelope import EnvelopeRequest, EnvelopeResponse
 from ottla.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from ottla.protocol.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
 from ottla.protocol.stored.principal import DefaultPrincipalData
+from ottla.runtime.forwarding import is_refused
 from ottla.server.api import CONTROLLER, SERVED, SERVED_TO_CONTROLLERS
 from ottla.server.broker import Broker
 from ottla.server.handlers.envelope import FORWARDED
@@ -267,6 +270,33 @@ def test_who_is_not_the_active_controller_says_so(node: Node, monkeypatch: pytes
     assert [each.error_code for each in created.topics] == [NotController.code]
     beat = node.ask(BrokerHeartbeatRequest(broker_id=1), BrokerHeartbeatResponse)
     assert beat.error_code == NotController.code
+
+
+def test_who_ceases_to_be_it_meanwhile_tells_the_broker_and_not_its_client(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def lose(self: object, request: object, version: int) -> object:
+        raise NotController
+
+    monkeypatch.setattr("ottla.runtime.active_controller.ActiveController.submit", lose)
+    for request, version in ((UnregisterBrokerRequest(broker_id=9), 0), (new_topic("never"), 7)):
+        answer = node.ask(enveloped(request, version), EnvelopeResponse)
+        assert (answer.error_code, answer.response_data) == (NotController.code, None)
+
+
+@pytest.mark.parametrize(
+    ("response", "is_so"),
+    [
+        (UnregisterBrokerResponse(error_code=41), True),
+        (UnregisterBrokerResponse(error_code=29), False),
+        (CreateTopicsResponse(topics=[CreatableTopicResult(error_code=29)]), False),
+        (CreateTopicsResponse(topics=[CreatableTopicResult(error_code=each) for each in (29, 41)]), True),
+        (CreateTopicsResponse(), False),
+        (DeleteAclsResponse(filter_results=[DeleteAclsFilterResult(error_code=41)]), True),
+    ],
+)
+def test_a_refusal_is_found_wherever_it_is(response: Any, is_so: bool) -> None:
+    assert is_refused(response) is is_so
 
 
 def test_a_directory_that_nobody_has_is_no_reason_to_fail(node: Node) -> None:

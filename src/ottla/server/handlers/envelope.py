@@ -27,6 +27,7 @@ from ottla.protocol.headers import RequestHeader, read_request_header, response_
 from ottla.protocol.messages.envelope import EnvelopeRequest, EnvelopeResponse
 from ottla.protocol.stored.principal import DefaultPrincipalData
 from ottla.protocol.wire import MalformedFrame
+from ottla.runtime.forwarding import is_refused
 from ottla.server import failures
 from ottla.server.authorization import check_cluster
 from ottla.server.context import Context, Disconnect
@@ -91,6 +92,9 @@ async def envelope(request: EnvelopeRequest, ctx: Context) -> EnvelopeResponse:
         answer = _failed(route, error)
     if answer is None:
         return EnvelopeResponse(error_code=UnknownServerError.code)
+    if is_refused(answer):
+        # For the broker to see, which looks for the next one, and not for its client.
+        return EnvelopeResponse(error_code=NotController.code)
     head = response_head(route.key, route.version, header.correlation_id)
     return EnvelopeResponse(response_data=head + codec.encode(answer, route.version))
 
