@@ -99,13 +99,13 @@ class Committed:
         before = self.next_offset
         try:
             is_done = self._fold_slice()
+            if self.next_offset > before:
+                self._tell()
+                self._advanced()
         except Exception as error:
             logger.exception("cannot follow the metadata log")
             self._failed(error)
             return
-        if self.next_offset > before:
-            self._tell()
-            self._advanced()
         if not is_done:
             self._is_folding = True
             asyncio.get_running_loop().call_soon(self._fold)

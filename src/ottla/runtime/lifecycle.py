@@ -83,6 +83,7 @@ class Lifecycle:
         self._metadata_offset = metadata_offset
         self._registration_timeout = registration_timeout_ms / 1000
         self._superseded = superseded
+        self._is_superseded = False
         self._listeners: list[Listener] = []
         self._directories: list[Uuid] = []
         self.incarnation_id = Uuid.from_random(os.urandom(16))
@@ -115,9 +116,12 @@ class Lifecycle:
             await pauses.next()
 
     async def become_active(self) -> None:
-        """Heartbeat until the controller lets us serve, then keep on doing so in the background."""
+        """Heartbeat until the controller lets us serve, then keep on doing so in the background.
+
+        Raises what will not change, such as another process in this broker's place.
+        """
         pauses = _Pauses()
-        while True:
+        while not self._is_superseded:
             try:
                 if not (await self._heartbeat()).is_fenced:
                     break
@@ -126,6 +130,8 @@ class Lifecycle:
             except (StaleBrokerEpoch, BrokerIdNotRegistered):
                 await self._register_again()
             await pauses.next()
+        if self._is_superseded:
+            raise DuplicateBrokerRegistration(f"another process has registered as broker {self._node_id}")
         self._heartbeats = asyncio.get_running_loop().create_task(self._keep_alive())
 
     async def leave(self) -> None:
@@ -180,6 +186,7 @@ class Lifecycle:
         except DuplicateBrokerRegistration:
             reason = f"another process has registered as broker {self._node_id}"
             logger.error("%s", reason)
+            self._is_superseded = True
             if self._superseded is not None:
                 # It leads what we believe to lead. Whatever is written here from now on would be lost.
                 self._superseded(reason)
