@@ -8,11 +8,15 @@ controller to the next might never arrive.
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, Final
 
 from ottla.protocol.errors import NotController
-from ottla.runtime.catching_up import follow_leader
+from ottla.runtime.node import Node
 from ottla.server.context import Context
+
+# How long an answer waits for this node to see what was decided elsewhere. One that is further behind has
+# other troubles, and its clients learn to try again.
+SEEN_S: Final = 1.0
 
 
 async def ask_controller(request: Any, ctx: Context, version: int | None = None) -> Any:
@@ -26,19 +30,27 @@ async def ask_controller(request: Any, ctx: Context, version: int | None = None)
         if not quorum.is_active:
             raise NotController("this node is not the active controller")
         return await quorum.submit(request, version)
-    asked = quorum.submit(request, version, ctx.connection)
-    if quorum.is_active:
-        return await asked
-    # To look for it takes timeouts, and those a task, which a handler has not (`stepping`).
-    return await asyncio.get_running_loop().create_task(asked)
+    return await quorum.submit(request, version, ctx.connection)
 
 
 async def seen_here(ctx: Context) -> None:
     """Return once this node has seen what the controller has just decided, and its partitions are so.
 
-    Whoever asked will go on here as if that were so. After a while it is left to clients to try again.
+    Whoever asked will go on here as if that were so.
     """
     node = ctx.node
     if not node.quorum.is_active and not ctx.at_controller:
-        await follow_leader(node)
+        await _follow_leader(node)
     await node.caught_up()
+
+
+async def _follow_leader(node: Node) -> None:
+    """Answers of a controller do not say where in the metadata log their records are. But the leader can be
+    asked how far it is, and what it has answered before is not behind that."""
+    # A task, since a handler may have none (`stepping`), and one that can be given up.
+    following = asyncio.get_running_loop().create_task(node.quorum.caught_up())
+    try:
+        await asyncio.wait({following}, timeout=SEEN_S)
+    finally:
+        if not following.cancel() and not following.cancelled():
+            following.exception()  # if the log has failed, that has been said
