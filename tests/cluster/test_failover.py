@@ -7,6 +7,7 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 
+from ottla.testing import cluster_state
 from ottla.testing.cluster import TestCluster
 from ottla.testing.history import Recorder, check
 from tests.cluster.feeds import FEEDS, Feed
@@ -92,7 +93,7 @@ def test_the_active_controller_is_killed(cluster: TestCluster) -> None:
     dead.kill()
     successor = cluster.controller
     assert successor is not dead
-    assert cluster.quorum().epoch > before.epoch
+    cluster_state.eventually("there is a newer epoch", lambda: cluster.quorum().epoch > before.epoch, 30)
     cluster.wait_until_stable()
     topic = cluster.topic(partitions=2, replication_factor=2)
     assert dead.id not in cluster.state().partitions[f"{topic}-0"].isr
