@@ -34,6 +34,14 @@ class SessionPartition:
         self._told_watermark = -1
         self._told_log_start = -1
 
+    def ask(self, asked: FetchPartition) -> None:
+        """The client asks for something else now."""
+        self.asked = asked
+        if asked.high_watermark < self._told_watermark:
+            # A follower that did not take what it was told, as it may: it would be answered at once, to hear
+            # of the watermark, and not hear of it.
+            self._told_watermark = -1
+
     def is_news(self, answer: PartitionData) -> bool:
         """Whether an incremental answer must carry this partition; remembers what it was told."""
         news = bool(answer.records) or answer.error_code != 0
@@ -91,7 +99,7 @@ class FetchSession(Fetch):
             if known is None:
                 self._by_key[key] = partition
             else:
-                known.asked = partition.asked
+                known.ask(partition.asked)
         for topic in request.forgotten_topics_data:
             for index in topic.partitions:
                 self._by_key.pop(self._key(topic.topic, topic.topic_id, index), None)

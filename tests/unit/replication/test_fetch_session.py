@@ -188,3 +188,13 @@ def test_topics_are_told_apart_by_id_from_version_13() -> None:
         ],
     )
     assert len(list(sessions.begin(opening, 13, now_ms=0, random_id=5).wanted())) == 2
+
+
+def test_a_follower_that_did_not_take_a_watermark_is_told_again() -> None:
+    sessions = FetchSessions(slots=1)
+    answer(sessions.begin(request(0, a=[0], b=[0]), VERSION, now_ms=0, random_id=5))
+    again = request(1, 5, a=[0], b=[0])
+    again.topics[0].partitions[0].high_watermark = 9
+    again.topics[1].partitions[0].high_watermark = 10
+    assert answer(sessions.begin(again, VERSION, now_ms=0, random_id=6)) == [("a", 0)]
+    assert answer(sessions.begin(request(2, 5), VERSION, now_ms=0, random_id=6)) == []
