@@ -157,6 +157,12 @@ class Partition:
         self._fail_commits(KafkaStorageError())
         self._wake_all()
 
+    def configure(self, min_insync_replicas: int) -> None:
+        """The topic asks for another number of replicas in sync."""
+        self.isr.configure(min_insync_replicas)
+        if self.is_leader:
+            self._in_sync_set_changed()
+
     def check_leader(self, current_leader_epoch: int = -1) -> None:
         """Raise what Kafka answers a request that needs the leader; -1 skips the epoch check."""
         self.check_epoch(current_leader_epoch)
@@ -380,10 +386,11 @@ class Partition:
         return False
 
     def is_still(self, asked: Asked) -> bool:
-        """Whether we would ask the same now."""
+        """Whether we would ask the same now. A replica that was removed has no leader to ask."""
         return (
             not self.is_leader
             and not self.offline
+            and self.leader != NO_LEADER
             and self.leader_epoch == asked.leader_epoch
             and self.log.end_offset == asked.fetch_offset
         )

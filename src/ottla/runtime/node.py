@@ -24,6 +24,7 @@ from ottla.core.types import TopicPartition
 from ottla.metadata.authorizer import Authorizer
 from ottla.metadata.cluster import BrokerRegistration
 from ottla.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, Image
+from ottla.protocol.errors import KafkaStorageError, RequestTimedOut
 from ottla.protocol.messages.broker_registration import Listener as RegisteredListener
 from ottla.protocol.stored.metadata import UserScramCredentialRecord
 from ottla.replication.fetch_session import FetchSessions
@@ -259,9 +260,16 @@ class Node:
 
         Until then it may say that we lead, as we did before we crashed: in that epoch, with what we had then.
         """
-        while self.standing_of(self.node_id).epoch < broker_epoch:  # noqa: ASYNC110 (it is on its way)
+        within_ms = self.settings.initial_broker_registration_timeout_ms
+        deadline_ms = self.clock.monotonic_ms() + within_ms
+        while self.standing_of(self.node_id).epoch < broker_epoch:
             if self._fatal is not None:
                 raise KafkaStorageError(self._fatal)  # it was, as long as this node followed the log
+            if self.clock.monotonic_ms() >= deadline_ms:
+                raise RequestTimedOut(
+                    f"broker {self.node_id} is registered, and did not hear of it from the quorum within "
+                    f"{within_ms} ms (initial.broker.registration.timeout.ms)"
+                )
             await asyncio.sleep(LOOK_MS / 1000)
 
     def _registered_listeners(self, addresses: Sequence[tuple[str, int]]) -> list[RegisteredListener]:
@@ -361,7 +369,7 @@ class Node:
             if topic in topics:
                 settings = self.topic_settings(topic)
                 partition.log.settings = settings
-                partition.isr.configure(settings.min_insync_replicas)
+                partition.configure(settings.min_insync_replicas)
 
     def forget_settings(self, topic: str) -> None:
         self._topic_settings.pop(topic, None)

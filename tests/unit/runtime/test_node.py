@@ -15,7 +15,7 @@ from ottla.core.ids import Uuid
 from ottla.metadata.delta import Delta
 from ottla.metadata.image import Image
 from ottla.protocol.batch import Record, write_batch
-from ottla.protocol.errors import KafkaStorageError, NotLeaderOrFollower
+from ottla.protocol.errors import KafkaStorageError, NotLeaderOrFollower, RequestTimedOut
 from ottla.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from ottla.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from ottla.runtime.metadata_publisher import SLICE
@@ -180,3 +180,16 @@ def test_what_could_not_be_written_for_want_of_open_files_is_written_in_a_later_
         assert node.log_directories[0].error is None
 
     run(str(tmp_path), story)
+
+
+def test_a_node_does_not_wait_for_ever_to_hear_of_its_registration(tmp_path: Path) -> None:
+    async def tell() -> None:
+        properties = {"log.dirs": str(tmp_path), "initial.broker.registration.timeout.ms": "50"}
+        async with Broker(properties=properties) as broker:
+            node = broker.node
+            await node._registration_seen(node.broker_epoch)
+            async with asyncio.timeout(10):
+                with pytest.raises(RequestTimedOut, match="did not hear of it"):
+                    await node._registration_seen(node.broker_epoch + 1)
+
+    asyncio.run(tell())
