@@ -273,7 +273,7 @@ class Fetcher:
             request.forgotten_topics_data = _forgotten(self._forgotten - ready_keys)
         forgotten, self._forgotten = self._forgotten, set()
         if not known and (self._session_epoch == FULL or not forgotten):
-            return True
+            return not ready  # what could not be synced is not asked for again at once
         response = await self._ask(request, "replication")
         if response.error_code:
             logger.info(
@@ -281,8 +281,10 @@ class Fetcher:
             )
             self._forget_session()
             return False
-        for each, asked in known.values():
+        for key, (each, asked) in known.items():
             each.asked = asked
+            if key not in self._followed:
+                self._forgotten.add(key)  # removed while its first request was under way
         self._session_id = response.session_id
         if response.session_id == 0:
             self._forget_session()
