@@ -104,7 +104,7 @@ class Flusher:
             done.set_result(None)
             return done
         syncing = self._syncing.get(log)
-        if syncing is not None and end_offset <= syncing.flush.end_offset:
+        if syncing is not None and log.is_covered_by(syncing.flush, end_offset):
             syncing.waiters.append(done)
             return done
         self._waiting.setdefault(log, []).append(done)

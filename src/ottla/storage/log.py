@@ -577,6 +577,11 @@ class Log:
             failed=self._fail,
         )
 
+    def is_covered_by(self, flush: Flush, end_offset: int) -> bool:
+        """Whether everything below `end_offset` is safe once the flush is: not if it was written in place of
+        something that was truncated after the flush had begun."""
+        return end_offset <= flush.end_offset and flush.truncations == self._truncations
+
     def sync_with_next_flush(self, path: str) -> None:
         """Let the next flush also sync a small file that was written into the directory."""
         self._unsynced_paths.append(path)

@@ -303,3 +303,29 @@ def test_closing_finishes_what_was_asked_for(tmp_path: Path) -> None:
         assert logs[0].recovery_point == 2
 
     run(tmp_path, files, story)
+
+
+def test_what_takes_the_place_of_truncated_batches_is_not_covered_by_a_sync_of_those(tmp_path: Path) -> None:
+    files = GatedFiles()
+
+    async def story(directory: LogDirectory, flusher: Flusher, logs: list[Log]) -> None:
+        [log, *_] = logs
+        append(log)
+        append(log)
+        files.is_gated = True
+        first = flusher.synced(log, append(log))
+        await files.somebody_syncs()
+        files.is_gated = False
+        log.truncate_to(1)
+        files.is_gated = True
+        second = flusher.synced(log, append(log))
+        files.gate.release()
+        await first
+        await files.somebody_syncs()
+        assert not second.done()
+        files.gate.release()
+        await second
+        assert log.recovery_point == log.end_offset == 2
+        files.is_gated = False
+
+    run(tmp_path, files, story)
