@@ -20,7 +20,6 @@ from ottla.core.clock import Clock
 from ottla.core.types import CLUSTER_METADATA
 from ottla.metadata.config_rules import ConfigRules
 from ottla.metadata.controller import Controller
-from ottla.metadata.state import ControllerSettings
 from ottla.metadata.versions import KRAFT_VERSION
 from ottla.protocol.errors import (
     InconsistentClusterId,
@@ -53,7 +52,14 @@ from ottla.runtime.controller_registration import ControllerMembership
 from ottla.runtime.flusher import Flusher
 from ottla.runtime.forwarding import CLIENTS_S, Caller, Forwarding
 from ottla.runtime.metadata_log import MetadataLog
-from ottla.runtime.quorum_start import is_only_voter, load, metadata_directory, raft_settings, voter_ids
+from ottla.runtime.quorum_start import (
+    controller_settings,
+    is_only_voter,
+    load,
+    metadata_directory,
+    raft_settings,
+    voter_ids,
+)
 from ottla.runtime.raft_shell import RaftShell
 from ottla.runtime.snapshotter import Snapshotter
 from ottla.runtime.threads import to_the_end
@@ -339,7 +345,7 @@ class Quorum:
     def _activate(self) -> None:
         home, now_ms = self._home, self._clock.monotonic_ms()
         controller = Controller(
-            self._controller_settings(),
+            controller_settings(home, self._membership),
             ConfigRules(home.static_properties, home.node_id),
             self.image.copy(),
         )
@@ -414,8 +420,14 @@ class Quorum:
         self.abandon(stop_machine=False)
         if self._registering is not None:
             await self._registering.close()
+        if self._active is not None and self._is_alone:
+            with suppress(KafkaError):
+                await self._active.committed()
         if self.failure is None:
             await self._shell.close(resign=not self._is_alone)
+        active, self._active = self._active, None
+        if active is not None:
+            active.end(NotController("this node is stopping"))
         await self._snapshotter.close()
         if self.failure is None:
             await asyncio.to_thread(self._log.close, self._clock.wall_ms())
@@ -469,23 +481,6 @@ class Quorum:
         is_asked_for = "metadata.max.idle.interval.ms" in self._home.static_properties
         others = self._is_alone and set(self.image.brokers) <= {self._home.node_id}
         return self._home.settings.metadata_max_idle_interval_ms if is_asked_for or not others else 0
-
-    def _controller_settings(self) -> ControllerSettings:
-        settings = self._home.settings
-        return ControllerSettings(
-            node_id=self._home.node_id,
-            cluster_id=self._home.cluster_id,
-            default_partitions=settings.num_partitions,
-            default_replication_factor=settings.default_replication_factor,
-            min_insync_replicas=settings.min_insync_replicas,
-            unclean_leader_election_enable=settings.unclean_leader_election_enable,
-            delete_topic_enable=settings.delete_topic_enable,
-            session_timeout_ms=settings.broker_session_timeout_ms,
-            quorum_nodes=voter_ids(settings, self._membership),
-            balances_leaders=settings.auto_leader_rebalance_enable,
-            imbalance_check_interval_ms=settings.leader_imbalance_check_interval_seconds * 1000,
-            unclean_election_interval_ms=settings.unclean_leader_election_interval_ms,
-        )
 
     def _leader_address(self) -> Address | None:
         return self._machine.leader_address

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.config.broker import BrokerSettings
 from ottla.core.ids import Uuid
+from ottla.metadata.state import ControllerSettings
 from ottla.protocol.stored.metadata import UserScramCredentialRecord
 from ottla.raft.membership import Address, Membership, VoterKey, standalone
 from ottla.raft.settings import RaftSettings
@@ -110,6 +111,24 @@ def is_only_voter(settings: BrokerSettings, membership: Membership, node: VoterK
         return False
     # The same node with another disk is another voter.
     return all(voter.voter_directory_id == node.directory_id for voter in membership.voters or ())
+
+
+def controller_settings(home: Home, membership: Membership) -> ControllerSettings:
+    settings = home.settings
+    return ControllerSettings(
+        node_id=home.node_id,
+        cluster_id=home.cluster_id,
+        default_partitions=settings.num_partitions,
+        default_replication_factor=settings.default_replication_factor,
+        min_insync_replicas=settings.min_insync_replicas,
+        unclean_leader_election_enable=settings.unclean_leader_election_enable,
+        delete_topic_enable=settings.delete_topic_enable,
+        session_timeout_ms=settings.broker_session_timeout_ms,
+        quorum_nodes=voter_ids(settings, membership),
+        balances_leaders=settings.auto_leader_rebalance_enable,
+        imbalance_check_interval_ms=settings.leader_imbalance_check_interval_seconds * 1000,
+        unclean_election_interval_ms=settings.unclean_leader_election_interval_ms,
+    )
 
 
 def controller_address(home: Home) -> Address:
