@@ -13,6 +13,8 @@ from ottla.raft.voter_set import VoterSet
 CHECK_QUORUM_FACTOR: Final = 1.5
 # An observer that does not fetch for this long is forgotten.
 OBSERVER_SESSION_MS: Final = 300_000
+# More than a cluster has brokers. Whoever asks says who it is, and could say anything.
+OBSERVERS_MAX: Final = 2_000
 NEVER: Final = -1
 
 
@@ -74,6 +76,9 @@ class LeaderState:
         node = self._voter_set.nodes.get(key.id)
         if node is not None and node.is_voter(key):
             return self.voters[key.id]
+        if key not in self.observers and len(self.observers) >= OBSERVERS_MAX:
+            others = (each for each in self.observers.values() if each.key != self.node)
+            del self.observers[min(others, key=lambda each: each.last_fetch_ms).key]
         return self.observers.setdefault(key, ReplicaState(key))
 
     def persisted(self, end_offset: int) -> None:

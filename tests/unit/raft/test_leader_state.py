@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla.core.ids import Uuid
-from ottla.raft.leader_state import LeaderState
+from ottla.raft.leader_state import OBSERVERS_MAX, LeaderState
 from ottla.raft.membership import VoterKey
 from ottla.raft.voter_set import VoterNode, VoterSet
 
@@ -41,3 +41,11 @@ def test_the_high_watermark_never_goes_back_and_a_majority_had_it(steps: list[tu
             if mark > best:
                 assert sum(each.end_offset >= mark for each in leader.voters.values()) >= 3
             best = mark
+
+
+def test_no_more_observers_are_remembered_than_a_cluster_has() -> None:
+    leader = leading(3, start_offset=0)
+    for id in range(OBSERVERS_MAX + 100):
+        leader.replica(VoterKey(1_000 + id, Uuid(b"o" * 16))).fetched(0, 0, now_ms=id)
+    assert len(leader.observers) == OBSERVERS_MAX
+    assert min(key.id for key in leader.observers) == 1_100

@@ -441,3 +441,17 @@ def test_a_lone_controller_and_its_brokers_come_to_the_same_cluster_id(tmp_path:
     assert lone is not None and lone == cluster_id("broker", clients)
     # One that is both may well be a cluster of its own.
     assert cluster_id("broker,controller", f"{clients},{controllers}") is None
+
+
+def test_a_node_alone_answers_what_is_under_way_before_it_stops(tmp_path: Path) -> None:
+    async def story(made: Cluster) -> None:
+        node = made.nodes[1]
+        assert node.quorum._registering is not None
+        asked = asyncio.create_task(node.quorum.submit(node.quorum._registering.request(), 0))
+        await asyncio.sleep(0)
+        await node.quorum.close()
+        assert not (await asyncio.wait_for(asked, 5)).error_code
+        with pytest.raises(NotController):
+            await node.quorum.submit(node.quorum._registering.request(), 0, within=0.1)
+
+    tell(tmp_path, story, controllers=1)
