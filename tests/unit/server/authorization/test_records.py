@@ -14,6 +14,7 @@ from ottla.protocol.batch import TRANSACTIONAL, Record, write_batch
 from ottla.protocol.errors import (
     InvalidRequest,
     InvalidTopic,
+    NotLeaderOrFollower,
     TopicAuthorizationFailed,
     TransactionalIdAuthorizationFailed,
     UnknownTopicId,
@@ -193,10 +194,11 @@ def test_a_reader_cannot_pass_for_a_follower(guarded: Guarded, version: int) -> 
 
 
 @pytest.mark.usefixtures("records")
-def test_a_follower_reads_every_topic(guarded: Guarded) -> None:
+def test_a_follower_needs_no_right_to_any_topic(guarded: Guarded) -> None:
     guarded.allow(FOLLOWER)
-    response = guarded.ask(fetched(guarded, "mine", "secret", replica_id=guarded.node.node_id))
-    assert [(answer.error_code, bool(answer.records)) for answer in answers(response)] == [(0, True)] * 4
+    response = guarded.ask(fetched(guarded, "mine", "secret", replica_id=guarded.node.node_id + 1))
+    # They have one replica. Whoever may follow hears that, and who may not hears nothing of them.
+    assert [answer.error_code for answer in answers(response)] == [NotLeaderOrFollower.code] * 4
     response = guarded.ask(fetched(guarded, "mine"))
     assert [answer.error_code for answer in answers(response)] == [REFUSED] * 2, "as a consumer it may not"
 
