@@ -194,7 +194,10 @@ def test_a_stream_starts_at_an_offset_or_a_time(
     assert [message.offset for message in stream] == expected
 
 
-def test_a_stream_goes_on_with_partitions_that_are_added(broker: Broker, client: Reflected) -> None:
+def test_a_stream_goes_on_with_partitions_that_are_added(
+    broker: Broker, client: Reflected, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ottla.gateways.grpc.following.LOOK_AGAIN_SECONDS", 0.1)
     client.call("CreateTopic", topic="grows", partitions=1)
     client.call("Produce", topic="grows", payload=b"0")
     stream = client.stream("ConsumeStream", topic="grows", earliest=True)

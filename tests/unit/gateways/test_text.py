@@ -201,7 +201,10 @@ def test_a_follower_that_sends_no_more_is_still_told(broker: Broker, caller: Cal
         assert caller.line() == "0 0 k v"
 
 
-def test_a_follower_goes_on_with_partitions_that_are_added(broker: Broker, caller: Caller) -> None:
+def test_a_follower_goes_on_with_partitions_that_are_added(
+    broker: Broker, caller: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ottla.gateways.text.LOOK_AGAIN_SECONDS", 0.1)
     with Caller(broker.addresses[0]) as other:
         other.ask("CREATE Grows 1")
         assert caller.ask("FOLLOW Grows") == "OK following Grows"
