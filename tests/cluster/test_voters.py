@@ -17,6 +17,8 @@ from ottla.testing import cluster_state
 from ottla.testing.asking import ask
 from ottla.testing.cluster import _free_ports
 
+pytestmark = pytest.mark.heavy
+
 ADD_RAFT_VOTER, REMOVE_RAFT_VOTER = 80, 81
 CLUSTER = "5L6g3nShT-eMCtK--X86sw"
 DIRECTORIES = {1: "aRjrKUcjSdi7yMFYKm_5IQ", 2: "zWjb3Ix2StqK4H2ZfBBMdA", 3: "QSGAQDU6QCCa-S_sm-zGPQ"}

@@ -3,7 +3,6 @@ from that for the high watermark and for the leader's own right to lead."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from ottla.raft.membership import VoterKey
@@ -18,18 +17,27 @@ OBSERVERS_MAX: Final = 2_000
 NEVER: Final = -1
 
 
-@dataclass(slots=True)
 class ReplicaState:
     """One replica as the leader sees it."""
 
-    key: VoterKey
-    end_offset: int = -1
-    last_fetch_ms: int = NEVER
-    last_caught_up_ms: int = NEVER
-    # How far our own log was at its last fetch: once it gets there it has caught up with that time.
-    leader_end_at_fetch: int = -1
-    # When to tell it again that we lead, unless it fetches.
-    begin_epoch_at_ms: int = 0
+    __slots__ = (
+        "begin_epoch_at_ms",
+        "end_offset",
+        "key",
+        "last_caught_up_ms",
+        "last_fetch_ms",
+        "leader_end_at_fetch",
+    )
+
+    def __init__(self, key: VoterKey, *, begin_epoch_at_ms: int = 0) -> None:
+        self.key = key
+        self.end_offset = -1
+        self.last_fetch_ms = NEVER
+        self.last_caught_up_ms = NEVER
+        # How far our own log was at its last fetch: once it gets there it has caught up with that time.
+        self.leader_end_at_fetch = -1
+        # When to tell it again that we lead, unless it fetches.
+        self.begin_epoch_at_ms = begin_epoch_at_ms
 
     def fetched(self, offset: int, leader_end: int, now_ms: int) -> None:
         if offset >= leader_end:
@@ -59,6 +67,9 @@ class LeaderState:
     def follow_voters(self, voters: VoterSet, now_ms: int) -> None:
         """The voters have changed. What is known of a replica stays known when it gains or loses its vote."""
         before = self.voters
+        if self._voter_set.is_only_voter(self.node):
+            # Until now there was nobody to be heard.
+            self.check_quorum_at_ms = now_ms + self._check_quorum_ms
         self._voter_set = voters
         self.voters = {}
         for node in voters.nodes.values():

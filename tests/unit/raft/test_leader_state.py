@@ -49,3 +49,9 @@ def test_no_more_observers_are_remembered_than_a_cluster_has() -> None:
         leader.replica(VoterKey(1_000 + id, Uuid(b"o" * 16))).fetched(0, 0, now_ms=id)
     assert len(leader.observers) == OBSERVERS_MAX
     assert min(key.id for key in leader.observers) == 1_100
+
+
+def test_a_leader_that_was_alone_hears_of_its_first_company_before_it_doubts() -> None:
+    leader, together = leading(1, start_offset=0), leading(2, start_offset=0)
+    leader.follow_voters(VoterSet(VoterNode(each.key, ()) for each in together.voters.values()), 60_000)
+    assert leader.check_quorum_at_ms == 63_000
