@@ -308,6 +308,8 @@ class Connection(asyncio.BufferedProtocol):
                     self._refuse(
                         "the client speaks TLS (https, or security.protocol=SSL), this listener is plain"
                     )
+                elif not self._listener.is_ready:
+                    self._refuse("the node is still starting")
                 else:
                     self._refuse(f"a frame of {size} bytes (socket.request.max.bytes is {largest})")
                 return end
