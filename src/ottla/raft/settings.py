@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from ottla.config.areas.quorum import QuorumSettings
 from ottla.raft.membership import Address
@@ -15,8 +14,7 @@ FETCH_MAX_WAIT_MS: Final = 500
 FETCHES_PER_TIMEOUT: Final = 4
 
 
-@dataclass(frozen=True, slots=True)
-class RaftSettings:
+class RaftSettings(NamedTuple):
     """Kafka's defaults of `controller.quorum.*`, and the addresses of the quorum."""
 
     election_timeout_ms: int = 1_000

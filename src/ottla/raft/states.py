@@ -9,7 +9,7 @@ restart may forget.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
 from enum import Enum
 
 from ottla.raft.leader_state import LeaderState
@@ -54,56 +54,79 @@ class Votes:
         return voter not in self.granted and voter not in self.rejected
 
 
-@dataclass(slots=True)
 class Unattached:
     """Waits for an election, its own or another's. An observer has no deadline: it looks for the leader."""
 
-    deadline_ms: int | None
+    __slots__ = ("deadline_ms",)
+
+    def __init__(self, deadline_ms: int | None) -> None:
+        self.deadline_ms = deadline_ms
 
 
-@dataclass(slots=True)
 class Prospective:
     """Asks whether an election would be won before it disturbs anybody with a new epoch (KIP-996)."""
 
-    votes: Votes
-    deadline_ms: int
-    # The leader that fell silent, if there was one.
-    leader_addresses: tuple[Address, ...] = ()
+    __slots__ = ("deadline_ms", "leader_addresses", "votes")
+
+    def __init__(self, votes: Votes, deadline_ms: int, leader_addresses: tuple[Address, ...] = ()) -> None:
+        self.votes = votes
+        self.deadline_ms = deadline_ms
+        # The leader that fell silent, if there was one.
+        self.leader_addresses = leader_addresses
 
 
-@dataclass(slots=True)
 class Candidate:
-    votes: Votes
-    deadline_ms: int
-    is_backing_off: bool = False
+    __slots__ = ("deadline_ms", "is_backing_off", "votes")
+
+    def __init__(self, votes: Votes, deadline_ms: int) -> None:
+        self.votes = votes
+        self.deadline_ms = deadline_ms
+        self.is_backing_off = False
 
 
-@dataclass(slots=True)
 class Leader:
-    leading: LeaderState
+    __slots__ = ("leading",)
+
+    def __init__(self, leading: LeaderState) -> None:
+        self.leading = leading
 
 
-@dataclass(slots=True)
 class Follower:
-    leader_addresses: tuple[Address, ...]
-    # A voter without a successful fetch until then runs for leader; an observer asks around.
-    deadline_ms: int
-    has_fetched: bool = False
-    # When to tell the leader where we listen, if the voters' record says otherwise.
-    update_voter_at_ms: int = 0
-    # The snapshot that is being fetched, and how much of it has arrived.
-    snapshot: SnapshotId | None = None
-    position: int = 0
+    __slots__ = (
+        "deadline_ms",
+        "has_fetched",
+        "leader_addresses",
+        "position",
+        "snapshot",
+        "update_voter_at_ms",
+    )
+
+    def __init__(
+        self, leader_addresses: tuple[Address, ...], deadline_ms: int, *, update_voter_at_ms: int = 0
+    ) -> None:
+        self.leader_addresses = leader_addresses
+        # A voter without a successful fetch until then runs for leader; an observer asks around.
+        self.deadline_ms = deadline_ms
+        self.has_fetched = False
+        # When to tell the leader where we listen, if the voters' record says otherwise.
+        self.update_voter_at_ms = update_voter_at_ms
+        # The snapshot that is being fetched, and how much of it has arrived.
+        self.snapshot: SnapshotId | None = None
+        self.position = 0
 
 
-@dataclass(slots=True)
 class Resigned:
     """Led this epoch, and does not any more: neither votes nor leads in it."""
 
-    deadline_ms: int
-    # The best successors first, and the voters that have not heard of the resignation.
-    candidates: list[VoterKey] = field(default_factory=list)
-    unacknowledged: set[int] = field(default_factory=set)
+    __slots__ = ("candidates", "deadline_ms", "unacknowledged")
+
+    def __init__(
+        self, deadline_ms: int, candidates: Sequence[VoterKey] = (), unacknowledged: Iterable[int] = ()
+    ) -> None:
+        self.deadline_ms = deadline_ms
+        # The best successors first, and the voters that have not heard of the resignation.
+        self.candidates = list(candidates)
+        self.unacknowledged = set(unacknowledged)
 
 
 State = Unattached | Prospective | Candidate | Leader | Follower | Resigned

@@ -9,7 +9,6 @@ and the leader has committed something in its own epoch.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final, Protocol
 
 from ottla.core.ids import ZERO_UUID
@@ -58,17 +57,19 @@ class _Endpoint(Protocol):
     def port(self) -> int: ...
 
 
-@dataclass(slots=True)
 class Pending:
     """A change under way. `error` is None while it is, NONE when it was committed."""
 
-    request: AddRaftVoterRequest | RemoveRaftVoterRequest
-    epoch: int
-    deadline_ms: int
-    # Of the record with the new voters, once it is written.
-    offset: int | None = None
-    is_done: bool = False
-    error: KafkaError | None = None
+    def __init__(
+        self, request: AddRaftVoterRequest | RemoveRaftVoterRequest, epoch: int, deadline_ms: int
+    ) -> None:
+        self.request = request
+        self.epoch = epoch
+        self.deadline_ms = deadline_ms
+        # Of the record with the new voters, once it is written.
+        self.offset: int | None = None
+        self.is_done = False
+        self.error: KafkaError | None = None
 
 
 class VoterChanges:

@@ -13,7 +13,7 @@ import ipaddress
 import logging
 import random
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from ottla.client.errors import ClientError, UnsupportedRequest
 from ottla.core.principal import Principal
@@ -29,11 +29,12 @@ from ottla.protocol.errors import (
 from ottla.protocol.headers import read_response_header, request_head, response_header_version
 from ottla.protocol.messages.alter_partition import AlterPartitionRequest
 from ottla.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
-from ottla.protocol.messages.envelope import EnvelopeRequest, EnvelopeResponse
-from ottla.protocol.stored.principal import DefaultPrincipalData
 from ottla.protocol.wire import MalformedFrame
 from ottla.raft.membership import Address
 from ottla.runtime.channels import Channels
+
+if TYPE_CHECKING:
+    from ottla.protocol.messages.envelope import EnvelopeRequest
 
 logger = logging.getLogger("ottla.forwarding")
 
@@ -115,6 +116,8 @@ class Forwarding:
     async def _ask_in_envelope(
         self, at: Address, request: Any, version: int, caller: Caller, within: float
     ) -> Any:
+        from ottla.protocol.messages.envelope import EnvelopeResponse
+
         answer = await self._channels.ask_controller(
             at, envelope(request, version, caller), EnvelopeResponse, purpose="envelope", within=within
         )
@@ -128,6 +131,10 @@ class Forwarding:
 
 def envelope(request: Any, version: int, caller: Caller) -> EnvelopeRequest:
     """A client's request as it goes to the controller."""
+    # Imported here: a node that is alone sends none.
+    from ottla.protocol.messages.envelope import EnvelopeRequest
+    from ottla.protocol.stored.principal import DefaultPrincipalData
+
     key = type(request).api_key
     principal = DefaultPrincipalData(type=caller.principal.type, name=caller.principal.name)
     return EnvelopeRequest(

@@ -7,7 +7,6 @@ does on nodes that have to learn them from others. What was formatted before sta
 
 from __future__ import annotations
 
-import hashlib
 import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -144,6 +143,8 @@ def controller_address(home: Home) -> Address:
 
 def _id_from(text: str) -> Uuid:
     """An id that looks as if it were random, and is always the same."""
+    import hashlib  # a node that is alone never needs it
+
     while True:
         digest = hashlib.sha256(text.encode()).digest()
         made = Uuid.from_random(digest[:16])
