@@ -185,7 +185,7 @@ class Fetcher:
         while newcomers := self._ready(self._newcomers.values()):
             try:
                 await self._sync(newcomers)
-                request = self._request(newcomers, NEWCOMERS_WAIT_MS)
+                request = self._request(NEWCOMERS_WAIT_MS)
                 request.session_epoch = SESSIONLESS
                 asked = {
                     each.key: (each, each.partition.ask()) for each in newcomers if self._is_synced(each)
@@ -248,9 +248,7 @@ class Fetcher:
 
     async def _fetch_session(self, ready: list[Followed]) -> bool:
         """One request of the session; whether the broker could make something of it."""
-        node = self._node
-        settings = node.settings
-        request = self._request(ready, settings.replica_fetch_wait_max_ms)
+        request = self._request(self._node.settings.replica_fetch_wait_max_ms)
         request.session_id, request.session_epoch = self._session_id, self._session_epoch
         known: dict[Key, tuple[Followed, Asked]] = {}
         named: list[tuple[Partition, Asked]] = []
@@ -295,7 +293,7 @@ class Fetcher:
         await self._take_answers(response, known)
         return True
 
-    def _request(self, ready: list[Followed], wait_ms: int) -> FetchRequest:
+    def _request(self, wait_ms: int) -> FetchRequest:
         node = self._node
         settings = node.settings
         return FetchRequest(
