@@ -395,20 +395,16 @@ class Cluster:
         }
 
     def settings_of(self, node: Node) -> RaftSettings:
-        settings = self.plan.settings
         voters = tuple((id, self._addresses[id]) for id in range(1, self.plan.voters + 1))
-        return RaftSettings(
-            **{
-                **{name: getattr(settings, name) for name in RaftSettings.__slots__},
-                "voters": voters if self.plan.kraft_version == 0 else (),
-                # Where voters come and go, everybody who may be one is listed.
-                "bootstrap_servers": tuple(self._addresses.values())
-                if self.plan.change_every_ms
-                else tuple(address for _, address in voters)
-                if self.plan.kraft_version == 1 or node.id > self.plan.voters
-                else (),
-                "endpoints": (node.address,) if node.can_vote else (),
-            }
+        return self.plan.settings._replace(
+            voters=voters if self.plan.kraft_version == 0 else (),
+            # Where voters come and go, everybody who may be one is listed.
+            bootstrap_servers=tuple(self._addresses.values())
+            if self.plan.change_every_ms
+            else tuple(address for _, address in voters)
+            if self.plan.kraft_version == 1 or node.id > self.plan.voters
+            else (),
+            endpoints=(node.address,) if node.can_vote else (),
         )
 
     # --- time and chance -----------------------------------------------------------------------
