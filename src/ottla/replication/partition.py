@@ -31,6 +31,8 @@ from ottla.storage.log import Appended, Log, Origin
 from ottla.storage.log_directory import LogDirectory
 
 NO_LEADER = -1
+# So many may wait to be committed before those who gave up are looked for.
+MANY_WAITING = 1024
 
 
 class Waiter(Protocol):
@@ -46,6 +48,7 @@ class Partition:
         "_dirty",
         "_dirty_logs",
         "_follower_waiters",
+        "_many_waiting",
         "_ticket",
         "_unseen",
         "_waiters",
@@ -93,6 +96,7 @@ class Partition:
         self._follower_waiters: dict[Waiter, None] = {}
         self._unseen = 0  # bytes appended that were above the high watermark when it last moved
         self._committed: list[tuple[int, int, asyncio.Future[None]]] = []
+        self._many_waiting = MANY_WAITING
         self._ticket = itertools.count()
         self._dirty = False
         self._dirty_logs = dirty
@@ -228,9 +232,17 @@ class Partition:
         """A future that is done once `offset` is below the high watermark; None when it is already."""
         if offset < self.log.high_watermark:
             return None
+        if len(self._committed) >= self._many_waiting:
+            self._forget_who_gave_up()
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         heapq.heappush(self._committed, (offset, next(self._ticket), done))
         return done
+
+    def _forget_who_gave_up(self) -> None:
+        """While the high watermark stands still, those whose time is up would gather."""
+        self._committed = [waiting for waiting in self._committed if not waiting[2].done()]
+        heapq.heapify(self._committed)
+        self._many_waiting = max(MANY_WAITING, 2 * len(self._committed))
 
     def _advance(self, size: int) -> None:
         """The log has grown by `size` bytes, or a follower has, or the in-sync set has changed."""

@@ -14,7 +14,7 @@ from ottla.protocol.batch import Record, write_batch
 from ottla.protocol.errors import NotEnoughReplicasAfterAppend
 from ottla.replication.following import Answered
 from ottla.replication.isr import Standing
-from ottla.replication.partition import NO_LEADER, Partition
+from ottla.replication.partition import MANY_WAITING, NO_LEADER, Partition
 from ottla.replication.replicas import Replicas
 from ottla.storage.log_directory import open_log_directories
 from ottla.testing.disk import UnsyncedFiles
@@ -84,5 +84,23 @@ def test_a_topic_that_asks_for_more_replicas_in_sync_lets_nobody_wait_in_vain(tm
         led.configure(2)
         with pytest.raises(NotEnoughReplicasAfterAppend):
             await waiting
+
+    asyncio.run(story())
+
+
+def test_who_has_given_up_is_forgotten_while_the_high_watermark_stands_still(tmp_path: Path) -> None:
+    async def story() -> None:
+        led = partition(tmp_path)
+        take_state(led, OURSELVES, (1, 2))
+        last_offset = led.append(batch(), NOW_MS).last_offset
+        patient = led.committed(last_offset)
+        assert patient is not None
+        for _ in range(10 * MANY_WAITING):
+            impatient = led.committed(last_offset)
+            assert impatient is not None
+            impatient.cancel()
+        assert len(led._committed) <= MANY_WAITING
+        take_state(led, OURSELVES, (1,))
+        await patient
 
     asyncio.run(story())
