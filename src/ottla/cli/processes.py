@@ -24,7 +24,7 @@ from ottla.cli.format import claim, new_id
 from ottla.cli.given import ENVIRONMENT_PREFIX, Given, properties, said
 from ottla.cli.serve import BAD_USAGE, CANNOT_GO_ON, STOPPED, _complain, _own_name, _say
 from ottla.config.listeners import SocketAddress, check_static, parse_address
-from ottla.config.properties import parse_properties
+from ottla.config.properties import parse_properties, write_properties
 from ottla.config.settings import ConfigError
 from ottla.storage.meta_properties import MetaPropertiesError, read_meta_properties
 
@@ -157,12 +157,11 @@ def _size(found: Mapping[str, str]) -> int:
 
 def _write(path: Path, lines: Mapping[str, str]) -> None:
     """For the owner's eyes alone, since properties can hold passwords."""
-    escaped = {name: value.replace("\\", "\\\\").replace("\n", "\\n") for name, value in lines.items()}
     with suppress(FileNotFoundError):
         path.unlink()
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "w") as file:
-        file.writelines(f"{name}={value}\n" for name, value in sorted(escaped.items()))
+        file.write(write_properties(dict(sorted(lines.items()))))
 
 
 def _still_free(port: str | None) -> int:

@@ -10,8 +10,7 @@ import os
 import re
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
@@ -138,18 +137,9 @@ class BlockingCluster:
         """A connection to the coordinator of a group or (TRANSACTION) of a transactional id."""
         return self.broker(self.coordinator_id(key, kind))
 
-    @contextmanager
-    def lend(self, broker_id: int) -> Iterator[BlockingConnection]:
-        """A connection to this broker that nobody else uses meanwhile: for requests under way together, or
-        answered late. It is kept for the next one who needs it, unless answers are still owed on it."""
-        connection = self.take(broker_id)
-        try:
-            yield connection
-        finally:
-            self.give_back(connection)
-
     def take(self, broker_id: int) -> BlockingConnection:
-        """As `lend`, to be given back by hand."""
+        """A connection to this broker that nobody else uses until `give_back`: for requests under way
+        together, or answered late."""
         address = self._address(broker_id)
         idle = self._idle.get(address, [])
         while idle:
@@ -163,6 +153,7 @@ class BlockingCluster:
         return connection
 
     def give_back(self, connection: BlockingConnection) -> None:
+        """Keep it for the next one who needs it, unless answers are still owed on it."""
         self._lent.discard(connection)
         idle = self._idle.setdefault(connection.address, [])
         if connection.is_open and not connection.waiting and len(idle) < IDLE_CONNECTIONS:
