@@ -241,6 +241,16 @@ class Quorum:
         # In a task of its own, since it has timeouts, and who asks may have none (`server.stepping`).
         return await asyncio.get_running_loop().create_task(self._find(request, version, caller, within))
 
+    async def submit_here(self, request: Any, version: int) -> Any:
+        """The same for what another node has sent to this one, taking it for the active controller.
+
+        Raises `NotController` if it is not, or ceases to be: whoever sent it looks for the next one.
+        """
+        self._check_alive()
+        if not self.is_active:
+            raise NotController("this node is not the active controller")
+        return await self._submit_here(request, version)
+
     async def _find(self, request: Any, version: int, caller: Caller | None, within: float) -> Any:
         """Ask whoever leads, again and again if need be."""
         loop = asyncio.get_running_loop()

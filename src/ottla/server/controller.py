@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Final
 
-from ottla.protocol.errors import NotController
 from ottla.runtime.node import Node
 from ottla.server.context import Context
 
@@ -27,9 +26,7 @@ async def ask_controller(request: Any, ctx: Context, version: int | None = None)
     quorum = ctx.node.quorum
     version = ctx.version if version is None else version
     if ctx.at_controller:
-        if not quorum.is_active:
-            raise NotController("this node is not the active controller")
-        return await quorum.submit(request, version)
+        return await quorum.submit_here(request, version)
     return await quorum.submit(request, version, ctx.connection)
 
 

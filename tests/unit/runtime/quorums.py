@@ -140,7 +140,7 @@ class Node:
             return await self.quorum.describe(request, version)
         if not self.quorum.is_active:
             return api(type(request).api_key).response(error_code=NotController.code)
-        return await self.quorum.submit(request, version)
+        return await self.quorum.submit_here(request, version)
 
     async def _open(self, envelope: EnvelopeRequest) -> EnvelopeResponse:
         from ottla.protocol.stored.principal import DefaultPrincipalData
@@ -153,7 +153,7 @@ class Node:
         principal = decode(DefaultPrincipalData, 0, envelope.request_principal or b"", 2)
         address = ".".join(map(str, envelope.client_host_address))
         self.network.forwarded.append((Principal(principal.type, principal.name), address))
-        response = await self.quorum.submit(decode(api(key).request, version, data, body), version)
+        response = await self.quorum.submit_here(decode(api(key).request, version, data, body), version)
         answer = response_head(key, version, header.correlation_id) + encode(response, version)
         return EnvelopeResponse(response_data=answer)
 

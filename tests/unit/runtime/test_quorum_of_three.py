@@ -455,3 +455,21 @@ def test_a_node_alone_answers_what_is_under_way_before_it_stops(tmp_path: Path) 
             await node.quorum.submit(node.quorum._registering.request(), 0, within=0.1)
 
     tell(tmp_path, story, controllers=1)
+
+
+def test_what_was_sent_to_a_controller_is_not_passed_on_to_the_next(tmp_path: Path) -> None:
+    async def story(made: Cluster) -> None:
+        leader = await made.leader()
+        await leader.join()
+        for follower in await made.followers():
+            made.network.cut.add(follower.id)
+        asked = asyncio.create_task(leader.quorum.submit_here(topics("orders"), 7))
+        # The others are back as soon as it does not lead any more: it could ask them.
+        await eventually(lambda: not leader.quorum.is_active, "the leader resigns")
+        made.network.cut.clear()
+        with pytest.raises(NotController):
+            await asked
+        with pytest.raises(NotController):
+            await (await made.followers())[0].quorum.submit_here(topics("orders"), 7)
+
+    tell(tmp_path, story)
