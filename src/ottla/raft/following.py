@@ -184,6 +184,8 @@ class Following:
             return
         answer = _partition(response)
         if answer.diverging_epoch.epoch >= 0:
+            if answer.diverging_epoch.end_offset < 0:
+                raise InvalidRequest
             self._truncate(EpochEnd(answer.diverging_epoch.epoch, answer.diverging_epoch.end_offset))
         elif answer.snapshot_id.epoch >= 0 and answer.snapshot_id.end_offset >= 0:
             self._snapshots.start(state, SnapshotId(answer.snapshot_id.end_offset, answer.snapshot_id.epoch))

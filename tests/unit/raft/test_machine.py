@@ -23,6 +23,7 @@ from ottla.protocol.messages import begin_quorum_epoch as begin
 from ottla.protocol.messages import end_quorum_epoch as end
 from ottla.protocol.messages import fetch_snapshot
 from ottla.protocol.messages.fetch import (
+    EpochEndOffset,
     FetchableTopicResponse,
     FetchPartition,
     FetchRequest,
@@ -324,3 +325,17 @@ def test_a_follower_whose_own_disk_fails_does_not_blame_the_leader() -> None:
     answer = FetchResponse(responses=[FetchableTopicResponse(partitions=[partition])])
     with pytest.raises(KafkaStorageError):
         raft.answered(request, answer, 0)
+
+
+def test_logs_that_part_nowhere_are_an_answer_that_makes_no_sense() -> None:
+    raft = machine()
+    raft.take_effects()
+    raft.begin_quorum_epoch(told(1, 2), 0)
+    [request] = sent(raft, FetchRequest)
+    partition = FetchedPartition(
+        current_leader=LeaderIdAndEpoch(leader_id=2, leader_epoch=1),
+        diverging_epoch=EpochEndOffset(epoch=0, end_offset=-1),
+    )
+    raft.answered(request, FetchResponse(responses=[FetchableTopicResponse(partitions=[partition])]), 0)
+    assert raft.role is Role.FOLLOWER
+    assert all(each.node_id != 2 for each in sent(raft, FetchRequest))  # it is left alone for a moment
