@@ -131,6 +131,15 @@ class Controller:
             return records + start
         return [*records, BeginTransactionRecord(name="Bootstrap records"), *start, EndTransactionRecord()]
 
+    def missed(self, broker_id: int, now_ms: int, epoch: int | None = None) -> None:
+        """A broker is probably dead: its connection broke, or it was on the node that led before us.
+
+        It is fenced unless it is heard very soon. To fence one that lives costs no more than a moment.
+        """
+        broker = self.image.brokers.get(broker_id)
+        if broker is not None and epoch in (None, broker.epoch):
+            self.state.sessions.missed(broker_id, broker.epoch, self.state.settings.missed_ms, now_ms)
+
     def deadline(self) -> int | None:
         """When to call `expire` next."""
         session = self.state.sessions.deadline(self._unfenced())

@@ -40,6 +40,12 @@ class Sessions:
         session.contact_ms = now_ms
         session.metadata_offset = metadata_offset
 
+    def missed(self, broker: int, epoch: int, within_ms: int, now_ms: int) -> None:
+        """Its connection broke, or its node seems dead. It lives if it is heard within this time."""
+        session = self._by_broker.get(broker)
+        if session is not None and session.epoch == epoch:
+            session.contact_ms = min(session.contact_ms, now_ms + within_ms - self.timeout_ms)
+
     def end(self, broker: int) -> None:
         self._by_broker.pop(broker, None)
 

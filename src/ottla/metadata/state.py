@@ -26,6 +26,8 @@ class ControllerSettings:
     unclean_leader_election_enable: bool = False
     delete_topic_enable: bool = True
     session_timeout_ms: int = 9_000
+    # A broker whose connection breaks is heard again within this time, if it lives.
+    missed_ms: int = 4_000
     quorum_nodes: tuple[int, ...] = ()
     balances_leaders: bool = True
     imbalance_check_interval_ms: int = 300_000

@@ -137,6 +137,8 @@ class Quorum:
         self._owns_directory = directory not in home.log_directories
         # Whether a broker of this very process has registered.
         self._has_registered = False
+        # Whom we followed last; -1 if nobody led since we did.
+        self._followed = -1
         # Those who wait for another leader, or for the image to move on.
         self._watchers: set[asyncio.Future[None]] = set()
         self._ticking: asyncio.TimerHandle | None = None
@@ -322,6 +324,8 @@ class Quorum:
     def _changed(self) -> None:
         """Another leader, epoch or high watermark."""
         machine, active = self._machine, self._active
+        if machine.leader_id >= 0 and not machine.is_leader:
+            self._followed = machine.leader_id
         if active is not None and not (machine.is_leader and machine.epoch == active.epoch):
             self._active = None
             self._committed.expect_nothing()
@@ -374,6 +378,8 @@ class Quorum:
         gone = None if self._has_registered else home.node_id
         try:
             active.append(controller.activate(self._store.bootstrap, now_ms, gone=gone))
+            controller.missed(self._followed, now_ms)
+            self._followed = -1
             if self._registering is not None:
                 active.decide(self._registering.request(), 0)
         except NotController:
@@ -394,6 +400,12 @@ class Quorum:
         wait_ms = TICK_MS if self._active is None else self._active.step()
         self._snapshotter.tick(self.image, self._membership)
         return wait_ms
+
+    def missed(self, broker_id: int, broker_epoch: int) -> None:
+        """The connection broke on which a broker's heartbeats came."""
+        if self._active is not None and self._ticking is not None:
+            self._active.controller.missed(broker_id, self._clock.monotonic_ms(), broker_epoch)
+            self._schedule_tick(0)
 
     async def snapshot(self) -> None:
         """Write a snapshot of what is committed, due or not."""

@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 
 # The port Kafka's examples give controllers. A lone node does not listen there: it has nobody to talk to.
 CONTROLLER_PORT: Final = 9093
+# A broker whose connection broke and that does not come back for so many heartbeats is taken for dead.
+MISSED_HEARTBEATS: Final = 2
+LEAST_MISSED_MS: Final = 300
 CLUSTER_ID: Final = "ottla.cluster.id"
 
 logger = logging.getLogger("ottla.quorum")
@@ -123,6 +126,7 @@ def controller_settings(home: Home, membership: Membership) -> ControllerSetting
         unclean_leader_election_enable=settings.unclean_leader_election_enable,
         delete_topic_enable=settings.delete_topic_enable,
         session_timeout_ms=settings.broker_session_timeout_ms,
+        missed_ms=max(MISSED_HEARTBEATS * settings.broker_heartbeat_interval_ms, LEAST_MISSED_MS),
         quorum_nodes=voter_ids(settings, membership),
         balances_leaders=settings.auto_leader_rebalance_enable,
         imbalance_check_interval_ms=settings.leader_imbalance_check_interval_seconds * 1000,

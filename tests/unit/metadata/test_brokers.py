@@ -172,6 +172,20 @@ def test_a_late_controller_does_not_blame_the_brokers(cluster: Any) -> None:
     assert cluster.controller.deadline() == cluster.now_ms + 9_001
 
 
+def test_a_broker_whose_connection_broke_is_fenced_soon_unless_it_is_heard(cluster: Any) -> None:
+    for broker in (1, 2):
+        cluster.controller.missed(broker, cluster.now_ms, cluster.image.brokers[broker].epoch)
+    cluster.controller.missed(3, cluster.now_ms, epoch=12345)  # of another life
+    cluster.controller.missed(99, cluster.now_ms)
+    cluster.now_ms += 1_000
+    cluster.heartbeat(2)
+    assert cluster.controller.expire(cluster.now_ms) == []
+    assert cluster.controller.deadline() == cluster.now_ms + 3_001
+    cluster.now_ms += 3_001
+    assert cluster.controller.expire(cluster.now_ms) != []
+    assert cluster.controller.deadline() > cluster.now_ms
+
+
 def test_a_broker_that_asks_for_it_is_fenced(cluster: Any) -> None:
     assert cluster.heartbeat(1, want_fence=True).is_fenced
     assert cluster.image.brokers[1].fenced

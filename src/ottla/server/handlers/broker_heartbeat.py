@@ -11,5 +11,8 @@ from ottla.server.controller import ask_controller
 
 async def broker_heartbeat(request: BrokerHeartbeatRequest, ctx: Context) -> BrokerHeartbeatResponse:
     check_cluster(ctx, Operation.CLUSTER_ACTION)
+    quorum, id, epoch = ctx.node.quorum, request.broker_id, request.broker_epoch
+    # A process that dies leaves a broken connection: no need to wait until its session has run out.
+    ctx.connection.endings[broker_heartbeat] = lambda: quorum.missed(id, epoch)
     response: BrokerHeartbeatResponse = await ask_controller(request, ctx)
     return response
