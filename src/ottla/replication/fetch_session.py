@@ -24,19 +24,22 @@ EVICTABLE_AFTER_MS: Final = 120_000
 class SessionPartition:
     """One partition of a fetch: what the client asked for, and what it was last told."""
 
-    __slots__ = ("_told_log_start", "_told_watermark", "asked", "partition", "topic", "topic_id")
+    __slots__ = ("_told_log_start", "_told_watermark", "asked", "partition", "quiet", "topic", "topic_id")
 
     def __init__(self, topic: str, topic_id: Uuid, asked: FetchPartition) -> None:
         self.topic = topic
         self.topic_id = topic_id
         self.partition = asked.partition
         self.asked = asked
+        # What a follower is answered that asks this and has everything; None if it was not asked yet.
+        self.quiet: PartitionData | None = None
         self._told_watermark = -1
         self._told_log_start = -1
 
     def ask(self, asked: FetchPartition) -> None:
         """The client asks for something else now."""
         self.asked = asked
+        self.quiet = None
         if asked.high_watermark < self._told_watermark:
             # A follower that did not take what it was told, as it may: it would be answered at once, to hear
             # of the watermark, and not hear of it.

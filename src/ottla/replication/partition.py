@@ -332,6 +332,23 @@ class Partition:
             self._advance(0)
         return proposal
 
+    def follower_idles(self, replica: int, broker_epoch: int, now_ms: int) -> bool:
+        """As `follower_fetched`, for a follower in sync that asks what it asked before; False if it is not.
+
+        Its broker has not been registered anew since that epoch.
+        """
+        log = self.log
+        follower = self.isr.followers.get(replica)
+        if (
+            follower is None
+            or follower.end_offset != log.end_offset
+            or follower.broker_epoch != broker_epoch
+            or replica not in self.isr.members
+        ):
+            return False
+        follower.fetched(log.end_offset, log.end_offset, now_ms)
+        return True
+
     def look_for_changes(
         self, now_ms: int, max_lag_ms: int, standing_of: StandingOf, fetching: int | None = None
     ) -> Proposal | None:

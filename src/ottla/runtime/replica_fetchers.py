@@ -62,19 +62,16 @@ Key = tuple[Uuid, int]
 class Followed:
     """One partition of a fetcher."""
 
-    __slots__ = ("asked", "backoff", "is_stopped", "leader_epoch", "not_before_ms", "partition")
+    __slots__ = ("asked", "backoff", "is_stopped", "key", "leader_epoch", "not_before_ms", "partition")
 
     def __init__(self, partition: Partition) -> None:
         self.partition = partition
+        self.key: Key = (partition.topic_id, partition.partition.partition)
         self.leader_epoch = partition.leader_epoch
         self.backoff = Backoff()
         self.not_before_ms = 0
         self.is_stopped = False  # until there is a newer leader epoch
         self.asked: Asked | None = None  # what the session knows
-
-    @property
-    def key(self) -> Key:
-        return self.partition.topic_id, self.partition.partition.partition
 
 
 class ReplicaFetchers:
@@ -252,23 +249,23 @@ class Fetcher:
         request.session_id, request.session_epoch = self._session_id, self._session_epoch
         known: dict[Key, tuple[Followed, Asked]] = {}
         named: list[tuple[Partition, Asked]] = []
-        ready_keys = set()
         for each in ready:
             if not self._is_synced(each):
                 continue
             asked = each.partition.ask()
-            ready_keys.add(each.key)
             known[each.key] = (each, asked)
             if self._session_epoch == FULL or each.asked != asked:
                 named.append((each.partition, asked))
-            self._newcomers.pop(each.key, None)
-        for key, each in self._followed.items():
-            if key not in ready_keys and each.asked is not None:
-                each.asked = None
-                self._forgotten.add(key)
+        for key in known.keys() & self._newcomers.keys():
+            del self._newcomers[key]
+        if len(known) < len(self._followed):
+            for key, each in self._followed.items():
+                if key not in known and each.asked is not None:
+                    each.asked = None
+                    self._forgotten.add(key)
         request.topics = _topics(named)
         if self._session_epoch != FULL:
-            request.forgotten_topics_data = _forgotten(self._forgotten - ready_keys)
+            request.forgotten_topics_data = _forgotten(self._forgotten - known.keys())
         forgotten, self._forgotten = self._forgotten, set()
         if not known and (self._session_epoch == FULL or not forgotten):
             return not ready  # what could not be synced is not asked for again at once

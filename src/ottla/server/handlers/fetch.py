@@ -90,6 +90,9 @@ class _Reading:
         else:
             self.replica_id, self._replica_epoch = request.replica_id, -1
         self.is_follower = self.replica_id > CONSUMER
+        if self.is_follower:
+            self._now_ms = ctx.node.clock.monotonic_ms()
+            self._is_current = self._replica_epoch >= ctx.node.standing_of(self.replica_id).epoch
         self._is_repeated = False
         self.max_bytes = min(request.max_bytes, ctx.node.settings.fetch_max_bytes)
         self.min_bytes = min(request.min_bytes, self.max_bytes)
@@ -174,6 +177,11 @@ class _Reading:
         else:
             partition.check_epoch(asked.current_leader_epoch)
         log = partition.log
+        quiet = wanted.quiet
+        if quiet is not None:
+            if self.is_follower and self._is_quiet(partition, asked, quiet):
+                return quiet
+            wanted.quiet = None
         diverging = partition.diverges(asked.last_fetched_epoch, asked.fetch_offset)
         if self.is_follower and diverging is None and not self._is_repeated:
             self._follower_fetched(partition, asked)
@@ -211,7 +219,27 @@ class _Reading:
                 records = _as_message_set(records, MAGIC_OF_OLD_VERSIONS[version], asked.fetch_offset)
             answer.records = records
             self.sent.append((partition, len(records)))
+        elif self.is_follower and log.end_offset == asked.fetch_offset:
+            wanted.quiet = answer
         return answer
+
+    def _is_quiet(self, partition: Partition, asked: FetchPartition, answer: PartitionData) -> bool:
+        """Whether a follower that asks the same again is to be answered the same: it has all that there is.
+
+        It asks for all its partitions at once, and most of them are quiet most of the time.
+        """
+        log = partition.log
+        if not (
+            asked.fetch_offset == log.end_offset
+            and asked.high_watermark == answer.high_watermark == log.high_watermark
+            and answer.log_start_offset == log.start_offset
+        ):
+            return False
+        if self._is_repeated:
+            return True
+        return self._is_current and partition.follower_idles(
+            self.replica_id, self._replica_epoch, self._now_ms
+        )
 
     def _follower_fetched(self, partition: Partition, asked: FetchPartition) -> None:
         """Take note of what a follower has, which may move the high watermark or the in-sync set."""
@@ -226,7 +254,7 @@ class _Reading:
                 asked.log_start_offset,
                 asked.high_watermark,
             ),
-            node.clock.monotonic_ms(),
+            self._now_ms,
             node.settings.replica_lag_time_max_ms,
             node.standing_of,
         )

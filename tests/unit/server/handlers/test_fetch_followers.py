@@ -148,3 +148,62 @@ def test_a_commit_that_falls_below_the_minimum_is_told_at_once(leading: Surround
             await committed
 
     asyncio.run(scenario())
+
+
+def in_session(
+    node: Surroundings, number: int, *, epoch: int = EPOCH, **partition: Any
+) -> list[PartitionData]:
+    """What an incremental fetch is answered; without fields it names no partition."""
+    request = asked(node, epoch=epoch, last_fetched_epoch=3, **partition)
+    request.session_id, request.session_epoch = (1, number) if number else (0, 0)
+    if number and not partition:
+        request.topics = []
+    response = node.call(fetch, request, 18)
+    assert isinstance(response, FetchResponse) and not response.error_code
+    return [each for topic in response.responses for each in topic.partitions]
+
+
+def test_a_quiet_follower_counts_and_hears_of_what_comes_next(leading: Surroundings) -> None:
+    partition = leading.partition("a")
+    leading.produce("a", 1, 2, 3)
+    there = {"fetch_offset": 3, "high_watermark": 3, "log_start_offset": 0}
+    in_session(leading, 0, **there)
+    assert not in_session(leading, 1)
+    follower = partition.isr.followers[FOLLOWER]
+    follower.caught_up_ms = follower.fetched_ms = -1
+    assert not in_session(leading, 2)
+    assert follower.caught_up_ms == follower.fetched_ms >= 0
+    leading.produce("a", 4)
+    [said] = in_session(leading, 3)
+    assert said.records
+    [said] = in_session(leading, 4, **{**there, "fetch_offset": 4})
+    assert said.high_watermark == 4 == partition.log.high_watermark
+
+
+def test_a_quiet_follower_that_was_registered_anew_or_left_out_is_noticed(leading: Surroundings) -> None:
+    partition = leading.partition("a")
+    surroundings: Any = leading
+    leading.produce("a", 1)
+    in_session(leading, 0, fetch_offset=1, high_watermark=1, log_start_offset=0)
+    assert not in_session(leading, 1)
+    partition.isr.reset((1, FOLLOWER), (1,), 1)
+    assert not in_session(leading, 2)
+    assert surroundings.in_sync_sets.made == [partition]
+    [said] = in_session(leading, 3, epoch=EPOCH - 1)
+    assert said.error_code == NotLeaderOrFollower.code
+    assert not in_session(leading, 4)[0].error_code
+    partition.stop_leading(FOLLOWER, 4, 9)
+    assert in_session(leading, 5)[0].error_code
+
+
+def test_a_quiet_follower_says_that_its_log_begins_later(leading: Surroundings) -> None:
+    partition = leading.partition("a")
+    leading.produce("a", 1, 2)
+    there = {"fetch_offset": 2, "high_watermark": 2}
+    in_session(leading, 0, **there, log_start_offset=0)
+    in_session(leading, 1)
+    partition.log.delete_records(1)
+    [said] = in_session(leading, 2)
+    assert said.log_start_offset == 1
+    in_session(leading, 3, **there, log_start_offset=1)
+    assert partition.isr.followers[FOLLOWER].start_offset == 1
