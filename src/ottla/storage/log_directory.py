@@ -443,17 +443,22 @@ class LogDirectory:
         return {partition: offsets[partition] for partition in self.unloadable if partition in offsets}
 
     def close(self, broker_epoch: int = UNKNOWN_EPOCH) -> None:
-        """Sync and close every log, write the checkpoints and say that all is well. Blocks while it syncs."""
+        """Sync and close every log, write the checkpoints and say that all is well. Blocks while it syncs.
+
+        A broker that did not get as far as to be registered has appended nothing, so all is as it was: the
+        next one shows the epoch of the run before. Without it the controller would take the logs for those of
+        a crash, and forget that this broker may lead.
+        """
         try:
             if self.error is not None:
                 return
             if self._is_loaded:
                 self._close_logs()
                 self.collect_checkpoint().write()
-            elif self.was_clean:
-                broker_epoch = self.previous_broker_epoch  # nothing was touched, so all is as it was
-            else:
+            elif not self.was_clean:
                 return
+            if broker_epoch == UNKNOWN_EPOCH:
+                broker_epoch = self.previous_broker_epoch
             if self.unloadable:
                 return  # the next start has to look at them as this one should have
             # Last: a crash before this line is a crash.

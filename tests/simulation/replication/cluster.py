@@ -743,7 +743,8 @@ class Cluster:
         process.is_up = False
         process.disk.recovery_point = process.disk.end_offset
         process.disk.checkpoint = process.disk.high_watermark
-        self._come_back(process, process.broker_epoch, unclean=False)
+        is_known = process.broker_epoch >= 0
+        self._come_back(process, process.broker_epoch if is_known else process.previous_epoch, unclean=False)
 
     def crash(self, process: Process, *, lossy: bool) -> None:
         disk = process.disk

@@ -129,6 +129,17 @@ def test_a_start_that_fails_before_loading_leaves_a_clean_stop_clean_and_a_crash
     assert not load_one(tmp_path).was_clean
 
 
+def test_a_broker_that_was_never_registered_leaves_the_epoch_of_the_one_before(tmp_path: Path) -> None:
+    load_one(tmp_path).close(broker_epoch=4)
+    load_one(tmp_path).close()  # it loaded its logs, and found no controller
+    third = load_one(tmp_path)
+    assert third.was_clean
+    assert third.previous_broker_epoch == 4
+    crash(third)
+    load_one(tmp_path).close()
+    assert load_one(tmp_path).previous_broker_epoch == -1
+
+
 # --- loading ---------------------------------------------------------------------------------
 
 
