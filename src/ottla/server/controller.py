@@ -33,10 +33,12 @@ async def ask_controller(request: Any, ctx: Context, version: int | None = None)
 async def seen_here(ctx: Context) -> None:
     """Return once this node has seen what the controller has just decided, and its partitions are so.
 
-    Whoever asked will go on here as if that were so.
+    Whoever asked will go on here as if that were so; a broker that forwards looks to that at its own place.
     """
     node = ctx.node
-    if not node.quorum.is_active and not ctx.at_controller:
+    if ctx.at_controller:
+        return
+    if not node.quorum.is_active:
         await _follow_leader(node)
     await node.caught_up()
 
