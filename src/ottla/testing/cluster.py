@@ -312,7 +312,9 @@ class TestCluster:
             if known.brokers != alive:
                 return f"{node} knows of {sorted(known.brokers)}, running are {sorted(alive)}"
             for name, partition in known.partitions.items():
-                if partition.leader not in alive or set(partition.isr) != alive & set(partition.replicas):
+                here = alive & set(partition.replicas)
+                # One that has all its replicas on nodes that are gone cannot be otherwise.
+                if here and (partition.leader not in alive or set(partition.isr) != here):
                     return f"{node} says of {name}: {partition}"
         return ""
 
