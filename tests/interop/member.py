@@ -172,7 +172,7 @@ def run_kafka_python(member: Member) -> None:
     from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
     from kafka.coordinator.assignors.range import RangePartitionAssignor
     from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
-    from kafka.errors import KafkaError
+    from kafka.errors import KafkaConnectionError, KafkaError
 
     from kafka import ConsumerRebalanceListener, KafkaConsumer, OffsetAndMetadata, TopicPartition
 
@@ -215,7 +215,11 @@ def run_kafka_python(member: Member) -> None:
 
     consumer.subscribe(options.topics, listener=Listener())
     while member.running:
-        records = consumer.poll(timeout_ms=100)
+        try:
+            records = consumer.poll(timeout_ms=100)
+        except KafkaConnectionError:
+            # Its way to say that a broker which is just starting has hung up on it; it looks again.
+            continue
         member.polled(
             (f"{record.topic}-{record.partition}", record.offset, record.value)
             for some in records.values()
